@@ -1,0 +1,1 @@
+"""The published algorithms: arrays in, arrays out."""

@@ -1,0 +1,1 @@
+"""Skylines and skybands of the most recent rows."""

@@ -1,0 +1,1 @@
+"""Skylines and skybands of rows that stand still."""

@@ -1,0 +1,243 @@
+"""Seeded generators of benchmark rows and of demo trades.
+
+The three distributions are those of S. Börzsönyi, D. Kossmann and K. Stocker, "The skyline
+operator" (ICDE 2001), on which skyline algorithms have been compared ever since.
+
+Rows are made in chunks of a fixed size, each from its own seed. So the same arguments give the
+same rows everywhere, a shorter run is the beginning of a longer one, and a stream cut into batches
+gives the same rows as one call.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Distribution = Literal["independent", "correlated", "anti-correlated"]
+Floats: TypeAlias = NDArray[np.float64]
+# Draws so many candidate points of so many coordinates, as an array (dims, points).
+Draw: TypeAlias = Callable[[int, int, np.random.Generator], Floats]
+
+# Changing this, or anything a chunk draws, changes every generated row.
+CHUNK = 8192
+
+# --------------------------------------------------------------------------------------
+# The classic distributions
+
+
+def independent(rows: int, dims: int, seed: int = 0) -> Floats:
+    """Rows whose coordinates are uniform in [0, 1] and know nothing of each other.
+
+    >>> independent(1_000, 3, seed=1).shape
+    (1000, 3)
+    """
+    return _take("independent", rows, dims, seed)
+
+
+def correlated(rows: int, dims: int, seed: int = 0) -> Floats:
+    """Rows near the diagonal: good in one coordinate is good in all, so skylines are small.
+
+    >>> points = correlated(1_000, 2, seed=1)
+    >>> bool(np.corrcoef(points.T)[0, 1] > 0.6)
+    True
+    """
+    return _take("correlated", rows, dims, seed)
+
+
+def anti_correlated(rows: int, dims: int, seed: int = 0) -> Floats:
+    """Rows near the plane across the diagonal: good here is bad there, so skylines are large.
+
+    >>> points = anti_correlated(1_000, 2, seed=1)
+    >>> bool(np.corrcoef(points.T)[0, 1] < -0.5)
+    True
+    """
+    return _take("anti-correlated", rows, dims, seed)
+
+
+def stream(
+    distribution: Distribution, dims: int, seed: int = 0, batch: int = 10_000
+) -> Iterator[Floats]:
+    """Batches of one distribution without end: the rows one long call would have given.
+
+    >>> batches = stream("independent", dims=2, seed=1, batch=300)
+    >>> first, second = next(batches), next(batches)
+    >>> bool((np.vstack([first, second]) == independent(600, 2, seed=1)).all())
+    True
+    """
+    if distribution not in _DRAWS:
+        raise ValueError(f"unknown distribution {distribution!r}. Hint: one of {list(_DRAWS)}")
+    _at_least("dims", dims, 1)
+    _at_least("batch", batch, 1)
+    return map(np.concatenate, _cut(_chunks(distribution, dims, seed), batch))
+
+
+def _take(distribution: Distribution, rows: int, dims: int, seed: int) -> Floats:
+    _at_least("rows", rows, 0)
+    return next(stream(distribution, dims, seed, max(rows, 1)))[:rows]
+
+
+def _chunks(distribution: Distribution, dims: int, seed: int) -> Iterator[Floats]:
+    kind = list(_DRAWS).index(distribution)
+    for index in itertools.count():
+        yield _accepted(_DRAWS[distribution], dims, _rng(seed, kind, dims, index))
+
+
+def _accepted(draw: Draw, dims: int, rng: np.random.Generator) -> Floats:
+    """One chunk of drawn points, without those that left the unit cube."""
+    parts: list[Floats] = []
+    while sum(part.shape[1] for part in parts) < CHUNK:
+        points = draw(CHUNK, dims, rng)
+        parts.append(points[:, ((points >= 0) & (points <= 1)).all(axis=0)])
+    return np.ascontiguousarray(np.hstack(parts)[:, :CHUNK].T)
+
+
+def _draw_independent(count: int, dims: int, rng: np.random.Generator) -> Floats:
+    return rng.random((dims, count))
+
+
+def _draw_correlated(count: int, dims: int, rng: np.random.Generator) -> Floats:
+    centre = _peak(dims, (count,), rng)
+    reach = np.minimum(centre, 1 - centre)
+    return centre + _ring((2 * _peak(12, (dims, count), rng) - 1) * reach)
+
+
+def _draw_anti_correlated(count: int, dims: int, rng: np.random.Generator) -> Floats:
+    centre = 0.25 + 0.5 * _peak(12, (count,), rng)
+    reach = np.minimum(centre, 1 - centre)
+    return centre + _ring((2 * rng.random((dims, count)) - 1) * reach)
+
+
+_DRAWS: dict[Distribution, Draw] = {
+    "independent": _draw_independent,
+    "correlated": _draw_correlated,
+    "anti-correlated": _draw_anti_correlated,
+}
+assert tuple(_DRAWS) == get_args(Distribution)
+
+
+def _peak(uniforms: int, shape: tuple[int, ...], rng: np.random.Generator) -> Floats:
+    """Values in [0, 1] with a peak at 0.5: each the mean of so many uniforms."""
+    total = rng.random(shape)
+    for _ in range(uniforms - 1):
+        total += rng.random(shape)
+    return total / uniforms
+
+
+def _ring(shift: Floats) -> Floats:
+    """Move each coordinate by its shift and the next one back by it: their sum stays."""
+    return shift - np.roll(shift, 1, axis=0)
+
+
+# --------------------------------------------------------------------------------------
+# Trades
+
+SYMBOLS = (
+    *("AXOLO", "BRIMM", "CORVA", "DUNEX", "ELDRA", "FJORN"),
+    *("GRYLL", "HUSKO", "IVORN", "JUNIP", "KESTR", "LYRRA"),
+)
+VENUES = ("EAST", "NORTH", "SOUTH", "WEST")
+_OPENING = 1_704_205_800_000_000  # 2024-01-02 14:30 UTC in microseconds
+_BURST = 256  # trades that share one pace
+
+
+def trades(rows: int, seed: int = 0) -> pa.Table:
+    """A table of invented market trades: ts, symbol, price, volume, venue.
+
+    Times increase strictly, now slowly and now in bursts (a thousand a second in the middle);
+    each symbol's price walks at random in whole cents; volumes have a heavy tail.
+
+    >>> trades(3, seed=1).column_names
+    ['ts', 'symbol', 'price', 'volume', 'venue']
+    """
+    _at_least("rows", rows, 0)
+    return next(trade_stream(seed, max(rows, 1))).slice(0, rows)
+
+
+def trade_stream(seed: int = 0, batch: int = 10_000) -> Iterator[pa.Table]:
+    """Batches of trades without end: the rows one long `trades` would have given.
+
+    >>> [table.num_rows for _, table in zip(range(2), trade_stream(seed=1, batch=500))]
+    [500, 500]
+    """
+    import pyarrow as pa
+
+    _at_least("batch", batch, 1)
+    tables = map(_trade_table, _trade_chunks(seed))
+    return (pa.concat_tables(parts).combine_chunks() for parts in _cut(tables, batch))
+
+
+def _trade_chunks(seed: int) -> Iterator[dict[str, NDArray[Any]]]:
+    """The columns of one chunk after the other; clock and prices go on where they stopped."""
+    clock = _OPENING
+    level = np.log(_rng(seed, len(_DRAWS)).uniform(95, 105, len(SYMBOLS)))
+    each = np.arange(CHUNK)
+    for index in itertools.count():
+        rng = _rng(seed, len(_DRAWS), index)
+        symbol = rng.integers(len(SYMBOLS), size=CHUNK)
+        ts = clock + np.cumsum(_gaps(rng))
+        walk = np.zeros((CHUNK, len(SYMBOLS)))
+        walk[each, symbol] = rng.normal(0, 1e-4, CHUNK)
+        path = level + np.cumsum(walk, axis=0)
+        yield {
+            "ts": ts,
+            "symbol": symbol,
+            "price": np.round(np.exp(path[each, symbol]), 2),
+            "volume": np.ceil(50 * (1 + rng.pareto(1.5, CHUNK))).astype(np.int64),
+            "venue": rng.integers(len(VENUES), size=CHUNK),
+        }
+        clock, level = int(ts[-1]), path[-1]
+
+
+def _gaps(rng: np.random.Generator) -> NDArray[np.int64]:
+    """Microseconds between trades, at least one; their pace changes from burst to burst."""
+    pace = np.repeat(np.exp(rng.normal(0, 1, CHUNK // _BURST)), _BURST)
+    return np.ceil(rng.exponential(1_000 * pace)).astype(np.int64) + 1
+
+
+def _trade_table(columns: dict[str, NDArray[Any]]) -> pa.Table:
+    import pyarrow as pa
+
+    return pa.table(
+        {
+            "ts": pa.array(columns["ts"], pa.timestamp("us", tz="UTC")),
+            "symbol": pa.array(SYMBOLS).take(pa.array(columns["symbol"])),
+            "price": columns["price"],
+            "volume": columns["volume"],
+            "venue": pa.array(VENUES).take(pa.array(columns["venue"])),
+        }
+    )
+
+
+# --------------------------------------------------------------------------------------
+# Shared
+
+
+def _rng(seed: int, *key: int) -> np.random.Generator:
+    """A generator of its own for every key; equal for equal seed and key."""
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
+
+
+def _cut(chunks: Iterator[Any], size: int) -> Iterator[list[Any]]:
+    """Cut a sequence of sliceable chunks anew: lists of parts that hold `size` rows together."""
+    chunk = next(chunks)
+    while True:
+        parts, missing = [], size
+        while missing:
+            if len(chunk) == 0:
+                chunk = next(chunks)
+            parts.append(chunk[:missing])
+            missing -= len(parts[-1])
+            chunk = chunk[len(parts[-1]) :]
+        yield parts
+
+
+def _at_least(name: str, value: int, least: int) -> None:
+    if value < least:
+        raise ValueError(f"{name} is {value}. Hint: it must be at least {least}")

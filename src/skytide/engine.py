@@ -1,0 +1,500 @@
+"""The live thing: an engine holds a query's rows and keeps its answer right.
+
+Data walks one way: rows -> matrix of preferences -> algorithm -> positions -> rows.  The algorithm
+sees arrays only; which rows are waiting for the next slide, what a row looked like, who watches, is
+known here.
+"""
+
+from __future__ import annotations
+
+import importlib
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from skytide.changes import AT, TYPE, between, nothing, table
+from skytide.errors import QueryError, SchemaError, StateError, did_you_mean
+from skytide.payload import Payload
+from skytide.query import Everything, LastRows, LastTime, Query, Top, TopPairs, query_from_dict
+from skytide.rows import Batch, Reader
+from skytide.slides import check_on_time, on_time, ruler_of
+from skytide.state import State, pack, unpack
+from skytide.watches import Differ, Ledger, Watch
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """A line of the table of algorithms."""
+
+    name: str
+    where: str
+    about: str
+
+    def load(self) -> Any:
+        """Its class, imported when it is first wanted."""
+        module, _, name = self.where.partition(":")
+        return getattr(importlib.import_module(f"skytide.algorithms.{module}"), name)
+
+
+ALGORITHMS = {
+    line.name: line
+    for line in (
+        Algorithm("n-of-n", "sliding.n_of_n:NofN", "R_N, by flat scan while small, then R-tree"),
+        Algorithm("n-of-n-flat", "sliding.n_of_n:NofNFlat", "R_N by flat blocked scan alone"),
+        Algorithm("n-of-n-rtree", "sliding.n_of_n:NofNTree", "R_N by R-tree alone"),
+        Algorithm("n12-of-n", "sliding.n12_of_n:N12ofN", "all N rows, for questions on the past"),
+        Algorithm("eager", "sliding.eager:Eager", "Tao and Papadias, eager: an event list"),
+        Algorithm("lazy", "sliding.lazy:Lazy", "Tao and Papadias, lazy: work at expiry"),
+        Algorithm("recompute-sfs", "sliding.recompute:RecomputeSFS", "anew, sort-filter-skyline"),
+        Algorithm("recompute-klp", "sliding.recompute:RecomputeKLP", "anew, divide and conquer"),
+    )
+}
+
+
+def algorithms() -> dict[str, str]:
+    """The names that ``query.open(algorithm=...)`` takes, and what each does.
+
+    >>> algorithms()["n-of-n-flat"]
+    'R_N by flat blocked scan alone'
+    """
+    return {line.name: line.about for line in ALGORITHMS.values()}
+
+
+@dataclass(frozen=True)
+class Stats:
+    """What an engine holds and where its time went.
+
+    >>> Stats("n-of-n", seen=10, kept=3).kept
+    3
+    """
+
+    algorithm: str
+    seen: int = 0
+    kept: int = 0
+    waiting: int = 0
+    dropped: int = 0
+    answer: int = 0
+    watches: int = 0
+    bytes: int = 0
+    seconds: dict[str, float] = field(default_factory=dict)
+    details: dict[str, Any] = field(default_factory=dict)
+
+
+class _Rows(NamedTuple):
+    """Rows on their way: all parallel."""
+
+    values: npt.NDArray[np.float64]
+    positions: Ints
+    labels: Ints
+    table: pa.Table
+
+    def part(self, rows: slice) -> _Rows:
+        start, stop, _ = rows.indices(len(self.positions))
+        cut = self.table.slice(start, stop - start)
+        return _Rows(self.values[rows], self.positions[rows], self.labels[rows], cut)
+
+
+class Engine:
+    """A query's rows and its answer, live; made by ``query.open()``.
+
+    An engine is used by one thread at a time.  A push, an ``advance`` or a question that is refused
+    leaves it as it was.
+
+    >>> import skytide as st
+    >>> live = st.skyline(st.low("price"), st.high("volume")).over(st.last(2)).open()
+    >>> live.push({"price": [9, 7, 8], "volume": [1, 5, 6]})
+    >>> live.answer().to_pylist()
+    [{'price': 7, 'volume': 5}, {'price': 8, 'volume': 6}]
+    >>> live.answer(last=1).to_pylist()
+    [{'price': 8, 'volume': 6}]
+    """
+
+    def __init__(self, query: Query, algorithm: str | None = None) -> None:
+        self.query = query
+        self.algorithm = algorithm or _default_algorithm(query)
+        self._reader = Reader(query)
+        self._ruler = ruler_of(query.window)
+        self._algorithm = _made(query, self.algorithm, self._ruler.length)
+        self._watcher: Any = self._algorithm
+        if not hasattr(self._algorithm, "events"):
+            self._watcher = Differ(self._algorithm)
+        self._payload = Payload()
+        self._waiting: list[_Rows] = []
+        self._ledger = Ledger()
+        self._seen = self._dropped = 0
+        self._newest: int | None = None
+        self._seconds = {"read": 0.0, "algorithm": 0.0, "rows": 0.0, "watches": 0.0}
+
+    # -- rows in ---------------------------------------------------------------------------------
+
+    def push(self, rows: Any) -> None:
+        """Add rows, the oldest first: anything Arrow can read, a dict of arrays, a 2-d array.
+
+        Raises BadRows, SchemaError or LateRows, and then nothing of it was taken in.
+        """
+        with self._timed("read"):
+            batch = self._read(rows)
+        count = batch.table.num_rows
+        if not count:
+            return
+        positions = np.arange(self._seen + 1, self._seen + count + 1)
+        labels = self._ruler.labels(batch, positions)
+        self._seen += count
+        self._newest = int(labels[-1])
+        self._waiting.append(_Rows(batch.values, positions, labels, batch.table))
+        self._move()
+
+    def _read(self, rows: Any) -> Batch:
+        """The rows that are taken in."""
+        fresh = self._reader.schema is None
+        batch = self._reader.read(rows)
+        window = self.query.window
+        if not isinstance(window, LastTime) or not batch.table.num_rows:
+            return batch
+        assert batch.labels is not None
+        if window.late == "drop":
+            return self._without_late(batch)
+        try:
+            check_on_time(batch.labels, self._newest)
+        except ValueError:
+            if fresh:
+                self._reader = Reader(self.query)
+            raise
+        return batch
+
+    def _without_late(self, batch: Batch) -> Batch:
+        assert batch.labels is not None
+        fine = on_time(batch.labels, self._newest)
+        if fine.all():
+            return batch
+        self._dropped += int(len(fine) - fine.sum())
+        return Batch(batch.table.filter(pa.array(fine)), batch.values[fine], batch.labels[fine])
+
+    def advance(self, to: Any) -> None:
+        """Move the clock of a time window to a moment, without rows."""
+        self._newest = self._ruler.moment(to, self._newest)
+        self._move()
+
+    def _move(self) -> None:
+        """Bring the algorithm to where the answer now stands."""
+        assert self._newest is not None
+        clock = self._ruler.moved_to(self._newest)
+        ready = self._ready(clock)
+        with self._timed("algorithm"):
+            self._algorithm.advance(clock)
+            taken = [self._algorithm.push(r.values, r.positions, r.labels) for r in ready]
+        with self._timed("watches"):
+            if len(self._ledger):
+                self._ledger.book(self._watcher.events(), clock)
+        with self._timed("rows"):
+            for rows, chosen in zip(ready, taken, strict=True):
+                self._keep(rows, chosen)
+            self._payload.tidy(len(self._algorithm), self._wanted)
+
+    def _ready(self, clock: int) -> list[_Rows]:
+        """Take the waiting rows that count by now."""
+        ready = []
+        while self._waiting and self._waiting[0].labels[0] <= clock:
+            rows = self._waiting.pop(0)
+            split = int(np.searchsorted(rows.labels, clock, "right"))
+            if split < len(rows.labels):
+                self._waiting.insert(0, rows.part(slice(split, None)))
+                rows = rows.part(slice(split))
+            ready.append(rows)
+        return ready
+
+    def _keep(self, rows: _Rows, chosen: Ints) -> None:
+        if len(chosen) == len(rows.positions):
+            self._payload.append(rows.positions, rows.table)
+        else:
+            self._payload.append(rows.positions[chosen], rows.table.take(chosen))
+
+    def _wanted(self) -> Ints:
+        """The positions whose rows an answer or a change may still speak of."""
+        kept = self._algorithm.kept()
+        return np.union1d(kept, self._ledger.positions()) if len(self._ledger) else kept
+
+    # -- answers out -----------------------------------------------------------------------------
+
+    def answer(self, last: Any = None, between: Any = None) -> pa.Table:
+        """The rows that are the answer now, in order of arrival (of a top k: best first).
+
+        ``last``: over the last n <= N rows, or the last part of a window of time, only.
+        ``between=(n1, n2)``: over the rows from the n1th to the n2th most recent, or as long ago as
+        the first but not as the second length of time; the window must keep its ``history``.
+        """
+        if between is not None:
+            _refuse_both(last)
+            positions = self._between(self._ages(between))
+        else:
+            positions = self._algorithm.answer(self._length(last))
+        return self._ranked(self._rows_at(positions))
+
+    def _length(self, last: Any) -> int | None:
+        length = self._ruler.span(last)
+        if length != self._ruler.length and not self._algorithm.any_length:
+            raise QueryError(
+                f"the algorithm {self.algorithm} answers for the whole window only",
+                'open the query with the default algorithm, or with "n-of-n"',
+            )
+        return length
+
+    def _ages(self, between: Any) -> tuple[int, int]:
+        ages = self._ruler.ages(between)
+        if not self._algorithm.history:
+            raise QueryError(
+                "between= needs rows that this query forgets",
+                "let the window keep them: last(..., history=True)",
+            )
+        return ages
+
+    def _between(self, ages: tuple[int, int]) -> Ints:
+        clock = self._clock()
+        result: Ints = self._algorithm.answer_between(clock - ages[1], clock - ages[0])
+        return result
+
+    def _clock(self) -> int:
+        return 0 if self._newest is None else self._ruler.moved_to(self._newest)
+
+    def _rows_at(self, positions: Ints) -> pa.Table:
+        if len(positions):
+            return self._payload.take(positions)
+        return self._schema().empty_table()
+
+    def _schema(self) -> pa.Schema:
+        return self._reader.schema or pa.schema([])
+
+    def _ranked(self, rows: pa.Table) -> pa.Table:
+        """A top k in order of rank; of equal scores the younger is better."""
+        if not isinstance(self.query.question, Top) or not rows.num_rows:
+            return rows
+        scores = self._reader.read(rows).values[:, 0]
+        return rows.take(np.lexsort((-np.arange(len(scores)), scores)))
+
+    def explain(self, row: Any) -> pa.Table:
+        """Why a row is not in the answer: the rows of the answer that beat it.
+
+        ``row``: the preference columns of one row, such as a dict.  Fewer than k rows (for a skyline:
+        none) means that it is in the answer, or would be if it arrived now.
+        """
+        point = Reader(Query(self.query.question, Everything())).read(row).values
+        if len(point) != 1:
+            raise SchemaError(
+                f"explain() takes one row, not {len(point)}", "pass a dict of scalars"
+            )
+        answer = self.answer()
+        if not answer.num_rows:
+            return answer
+        values = self._reader.read(answer).values
+        beaten = (values <= point).all(axis=1) & (values < point).any(axis=1)
+        return answer.filter(pa.array(beaten))
+
+    # -- watches ---------------------------------------------------------------------------------
+
+    def watch(self, last: Any = None, between: Any = None, snapshot: bool = True) -> Watch:
+        """A standing query on this engine, of its own ``last`` or ``between`` as in ``answer``.
+
+        With ``snapshot`` its first changes insert the answer as it is now; without, only what
+        changes from now on is told.
+        """
+        if between is not None:
+            _refuse_both(last)
+            ages = self._ages(between)
+            name, positions = self._watch_between(ages), self._between(ages)
+        else:
+            length = self._length(last)
+            name, positions = self._watcher.watch(length), self._algorithm.answer(length)
+        self._ledger.open(name, self._all_new(positions) if snapshot else nothing())
+        return Watch(self, name, lambda: self.answer(last, between))
+
+    def _watch_between(self, ages: tuple[int, int]) -> int:
+        if hasattr(self._watcher, "watch_between"):
+            name: int = self._watcher.watch_between(*ages)
+            return name
+        differ: Differ = self._watcher
+        return differ.watch_answer(lambda: self._between(ages))
+
+    def _all_new(self, positions: Ints) -> Any:
+        return between(np.zeros(0, np.int64), positions, self._clock())
+
+    def _changes_of(self, name: int) -> pa.Table:
+        if name not in self._ledger:
+            raise QueryError("this watch is closed", "open another: live.watch()")
+        changes = self._ledger.read(name)
+        rows = self._rows_at(changes.positions)
+        return table(changes, rows, self._ruler.at_type(self._reader.schema))
+
+    def _close_watch(self, name: int) -> None:
+        if name in self._ledger:
+            self._watcher.unwatch(name)
+            self._ledger.close(name)
+
+    # -- the engine itself -----------------------------------------------------------------------
+
+    def stats(self) -> Stats:
+        """Rows seen and kept, size of the answer, memory, seconds spent in each part."""
+        details = self._algorithm.stats()
+        return Stats(
+            self.algorithm,
+            seen=self._seen,
+            kept=len(self._algorithm),
+            waiting=sum(len(rows.positions) for rows in self._waiting),
+            dropped=self._dropped,
+            answer=len(self._algorithm.answer(self._ruler.length)),
+            watches=len(self._ledger),
+            bytes=details.pop("bytes", 0) + self._payload.nbytes,
+            seconds=dict(self._seconds),
+            details=details,
+        )
+
+    def save(self) -> bytes:
+        """The state as bytes, for :func:`skytide.load`: the kept rows and the clock, no watches."""
+        kept = self._algorithm.kept()
+        empty = self._schema().empty_table()
+        facts = {
+            "query": self.query.to_dict(),
+            "algorithm": self.algorithm,
+            "has_schema": self._reader.schema is not None,
+            "seen": self._seen,
+            "dropped": self._dropped,
+            "newest": self._newest,
+        }
+        waiting = pa.concat_tables([empty, *(rows.table for rows in self._waiting)])
+        return pack(State(facts, kept, self._rows_at(kept), waiting))
+
+    def _restore(self, state: State) -> None:
+        """Take over a state; the kept rows are pushed again, which brings everything back."""
+        facts = state.facts
+        if facts["has_schema"]:
+            self._reader = Reader(self.query, schema=state.kept.schema)
+        self._dropped, self._newest = int(facts["dropped"]), facts["newest"]
+        if self._newest is None:
+            return
+        first = facts["seen"] - state.waiting.num_rows + 1
+        waiting = np.arange(first, facts["seen"] + 1)
+        for positions, rows in ((state.positions, state.kept), (waiting, state.waiting)):
+            batch = self._reader.read(rows)
+            if len(positions) != len(batch.values) or (np.diff(positions) < 1).any():
+                raise ValueError("rows and positions do not match")
+            labels = self._ruler.labels(batch, positions)
+            if len(positions):
+                self._waiting.append(_Rows(batch.values, positions, labels, batch.table))
+        self._seen = int(facts["seen"])
+        self._move()
+
+    @contextmanager
+    def _timed(self, part: str) -> Iterator[None]:
+        start = time.perf_counter()
+        yield
+        self._seconds[part] += time.perf_counter() - start
+
+    def __repr__(self) -> str:
+        kept = len(self._algorithm)
+        return f"<Engine: {self.query}; {self._seen:,} rows seen, {kept:,} kept>"
+
+
+def _refuse_both(last: Any) -> None:
+    if last is not None:
+        raise QueryError("last= and between= ask for two different windows", "give one of them")
+
+
+def _default_algorithm(query: Query) -> str:
+    """The best algorithm we have for a query."""
+    window = query.window
+    if isinstance(query.question, TopPairs) or not isinstance(
+        window, (LastRows, LastTime, Everything)
+    ):
+        raise QueryError(
+            f"no engine answers {query} yet",
+            "skyline, skyband and top are answered over last(...) and everything()",
+        )
+    return "n12-of-n" if getattr(window, "history", False) else "n-of-n"
+
+
+def _made(query: Query, name: str, length: int | None) -> Any:
+    """The algorithm itself, if it can do what the query asks."""
+    _default_algorithm(query)
+    if name not in ALGORITHMS:
+        raise QueryError(
+            f"there is no algorithm {name!r}.{did_you_mean(name, ALGORITHMS)}",
+            f"the algorithms are {', '.join(ALGORITHMS)}",
+        )
+    made = ALGORITHMS[name].load()
+    if (query.k > 1 or query.ties == "newest") and not made.any_k:
+        raise QueryError(
+            f'the algorithm {name} answers skylines with ties="all" only',
+            'leave the algorithm out, or take "n-of-n"',
+        )
+    if getattr(query.window, "history", False) and not made.history:
+        raise QueryError(
+            f"the algorithm {name} keeps no history", 'leave it out, or take "n12-of-n"'
+        )
+    return made(len(query.preferences), query.k, query.ties == "newest", length)
+
+
+def open_query(query: Query, algorithm: str | None = None) -> Any:
+    """The engine of a query: one :class:`Engine`, or one for every key."""
+    if query.keys:
+        from skytide.keyed import KeyedEngine
+
+        return KeyedEngine(query, algorithm)
+    return Engine(query, algorithm)
+
+
+def load(blob: bytes) -> Any:
+    """The engine that ``save`` wrote; it gives the same answers.  Watches are opened anew.
+
+    Raises StateError for anything but a whole, unaltered state of a version we know.
+
+    >>> import skytide as st
+    >>> live = st.skyline(st.low("price")).over(st.last(2)).open()
+    >>> live.push({"price": [1.0, 3.0, 2.0]})
+    >>> st.load(live.save()).answer().to_pylist()
+    [{'price': 2.0}]
+    """
+    state = unpack(blob)
+    try:
+        engine = open_query(query_from_dict(state.facts["query"]), state.facts["algorithm"])
+        engine._restore(state)
+    except (KeyError, TypeError, ValueError, pa.ArrowException) as error:
+        raise StateError(
+            f"this state contradicts itself: {error}", "start a new engine with query.open()"
+        ) from error
+    return engine
+
+
+def changes_of(query: Query, stream: Iterable[Any]) -> Iterator[pa.Table]:
+    """A table of changes for every batch of a stream."""
+    _refuse_spark(stream)
+    live = open_query(query)
+    watch = live.watch()
+    for rows in stream:
+        live.push(rows)
+        yield watch.changes()
+
+
+def answer_once(query: Query, data: Any) -> pa.Table:
+    """The answer over given rows."""
+    _refuse_spark(data)
+    from skytide.once import answer_table
+
+    return answer_table(query, data)
+
+
+def _refuse_spark(data: Any) -> None:
+    if type(data).__module__.startswith("pyspark."):
+        raise QueryError(
+            "this version does not answer Spark DataFrames",
+            "pass data.toArrow() for the time being",
+        )
+
+
+__all__ = ["ALGORITHMS", "AT", "TYPE", "Engine", "Stats", "algorithms", "load", "open_query"]

@@ -1,0 +1,97 @@
+"""The decorator of all kernels: compiled by numba, cached on disk, safe to share.
+
+A kernel releases the GIL, divides like numpy (no ZeroDivisionError), and is cached under a stamp of
+*all* kernel sources: numba's own stamp covers only the kernel's own file, so a caller would be served
+stale after a callee in another file changed.  Where no cache folder can be written, kernels are
+compiled afresh in every process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
+
+import numba
+from numba.core import caching, config
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_ROOT = Path(__file__).parent
+
+
+@cache
+def sources_stamp() -> str:
+    """A hash of every source file that may hold kernels."""
+    digest = hashlib.sha256()
+    for folder in (".", "structures", "algorithms"):
+        pattern = "*.py" if folder == "." else "**/*.py"
+        for file in sorted((_ROOT / folder).glob(pattern)):
+            digest.update(file.name.encode())
+            digest.update(file.read_bytes())
+    return digest.hexdigest()
+
+
+class _Stamped:
+    """Mixed into numba's own cache locators: theirs say where, ours says how fresh."""
+
+    def get_source_stamp(self) -> str:
+        return sources_stamp()
+
+
+class InUserFolder(_Stamped, caching.UserProvidedCacheLocator):  # type: ignore[misc]
+    """The folder named by NUMBA_CACHE_DIR."""
+
+
+class InPycache(_Stamped, caching.InTreeCacheLocator):  # type: ignore[misc]
+    """__pycache__ beside the sources."""
+
+
+class InHome(_Stamped, caching.UserWideCacheLocator):  # type: ignore[misc]
+    """The user's own cache folder, when the package is installed read-only."""
+
+
+@contextlib.contextmanager
+def _stamped_locators() -> Iterator[None]:
+    """Let numba choose among our locators while one kernel is being declared."""
+    before = config.CACHE_LOCATOR_CLASSES
+    names = (InUserFolder, InPycache, InHome)
+    config.CACHE_LOCATOR_CLASSES = ",".join(f"{__name__}.{c.__name__}" for c in names)
+    try:
+        yield
+    finally:
+        config.CACHE_LOCATOR_CLASSES = before
+
+
+def kernel(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile ``function`` with numba, once for each combination of argument types.
+
+    >>> @kernel
+    ... def twice(x: float) -> float:
+    ...     return 2 * x
+    >>> twice(1.5)
+    3.0
+    """
+    return _compiled(function)
+
+
+def part(function: Callable[P, R]) -> Callable[P, R]:
+    """A kernel that only kernels call.
+
+    No wrapper for calls from Python is compiled, which for states of thirty arrays costs more than
+    the code itself: the sliding skyline's kernels compile in 23 s of CPU time instead of 37 s.
+    """
+    return _compiled(function, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+
+
+def _compiled(function: Callable[P, R], **options: bool) -> Callable[P, R]:
+    compiled: Any = numba.njit(nogil=True, error_model="numpy", **options)(function)
+    if not config.DISABLE_JIT:
+        # RuntimeError: no writable folder, or a source that is no file (a notebook cell).
+        with contextlib.suppress(RuntimeError), _stamped_locators():
+            compiled.enable_caching()
+    return compiled  # type: ignore[no-any-return]

@@ -1,0 +1,112 @@
+"""The state of an engine as bytes: versioned, checked, nothing in it is ever executed.
+
+    magic (8 bytes) | header length (4) | header, JSON | sections | digest of all before it (16)
+
+A section is an Arrow IPC stream or an array of int64.  The digest tells a truncated or altered state
+from a whole one; it is no signature.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from skytide.errors import StateError
+
+Ints = npt.NDArray[np.int64]
+
+MAGIC = b"SKYTIDE\x00"
+VERSION = 1
+_DIGEST = 16
+_LENGTH = 4
+
+
+class State(NamedTuple):
+    """What is needed to go on: facts (plain JSON), the kept rows and their positions, and the rows
+    that wait for the next slide."""
+
+    facts: dict[str, Any]
+    positions: Ints
+    kept: pa.Table
+    waiting: pa.Table
+
+
+def pack(state: State) -> bytes:
+    """The state as bytes.
+
+    >>> empty = pa.table({"a": pa.array([], pa.int8())})
+    >>> blob = pack(State({"seen": 0}, np.zeros(0, np.int64), empty, empty))
+    >>> unpack(blob).facts
+    {'seen': 0}
+    """
+    sections = [
+        np.ascontiguousarray(state.positions, "<i8").tobytes(),
+        _table_bytes(state.kept),
+        _table_bytes(state.waiting),
+    ]
+    header = json.dumps(
+        {"version": VERSION, "sections": [len(s) for s in sections], "facts": state.facts}
+    ).encode()
+    body = b"".join([MAGIC, len(header).to_bytes(_LENGTH, "little"), header, *sections])
+    return body + _digest(body)
+
+
+def unpack(blob: bytes) -> State:
+    """The state that :func:`pack` wrote; anything else is refused with what is wrong."""
+    header, at = _header(blob)
+    sections = []
+    for length in header["sections"]:
+        sections.append(blob[at : at + length])
+        at += length
+    positions = np.frombuffer(sections[0], "<i8").astype(np.int64)
+    return State(header["facts"], positions, _table(sections[1]), _table(sections[2]))
+
+
+def _header(blob: bytes) -> tuple[dict[str, Any], int]:
+    """The header of a whole, unaltered state, and where the sections start."""
+    if not isinstance(blob, (bytes, bytearray, memoryview)):
+        raise StateError(
+            f"a state is bytes, not {type(blob).__name__}", "pass what save() returned"
+        )
+    blob = bytes(blob)
+    if blob[: len(MAGIC)] != MAGIC:
+        raise StateError("this is no state of a skytide engine", "pass what save() returned")
+    if _digest(blob[:-_DIGEST]) != blob[-_DIGEST:]:
+        raise StateError(
+            f"this state is truncated or altered ({len(blob):,} bytes, wrong checksum)",
+            "take another copy of it, or start a new engine with query.open()",
+        )
+    start = len(MAGIC) + _LENGTH
+    at = start + int.from_bytes(blob[len(MAGIC) : start], "little")
+    header: dict[str, Any] = json.loads(blob[start:at])
+    if header["version"] != VERSION:
+        raise StateError(
+            f"this state has format {header['version']}; this skytide reads format {VERSION}",
+            "load it with the skytide that wrote it, or start a new engine with query.open()",
+        )
+    return header, at
+
+
+def _digest(body: bytes) -> bytes:
+    return hashlib.blake2b(body, digest_size=_DIGEST).digest()
+
+
+def _table_bytes(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table.combine_chunks())
+    return sink.getvalue().to_pybytes()
+
+
+def _table(section: bytes) -> pa.Table:
+    try:
+        table = pa.ipc.open_stream(section).read_all()
+        table.validate(full=True)
+    except pa.ArrowException as error:
+        raise StateError(f"the rows in this state cannot be read: {error}") from None
+    return table
