@@ -60,6 +60,7 @@ class Moment:
     rows: list[Row]
     labels: list[int]
     clock: int
+    taken: set[int]  # the positions of the rows that the algorithm said it may need
 
     def window(self, length: int | None) -> oracles.Window:
         """The rows of the window of this length."""
@@ -87,20 +88,22 @@ def replay(
     live = algorithm(stream.dims, stream.k, stream.newest, stream.length)
     rows: list[Row] = []
     labels: list[int] = []
+    taken: set[int] = set()
     for batch in stream.batches:
         arrays = as_arrays(batch, stream.dims, first=len(rows) + 1)
         if each:
             live.push_each(*arrays)
             live.advance(batch.clock)
+            taken.update(arrays[1].tolist())
         else:
             live.advance(batch.clock)
-            live.push(*arrays)
+            taken.update(arrays[1][live.push(*arrays)].tolist())
         for array in arrays:  # they were only lent
             array.fill(-99)
         if pickled:
             live = pickle.loads(pickle.dumps(live))
         rows, labels = rows + batch.rows, labels + batch.labels
-        yield live, Moment(rows, labels, batch.clock)
+        yield live, Moment(rows, labels, batch.clock, taken)
 
 
 def as_arrays(batch: Batch, dims: int, first: int) -> tuple[Any, Any, Any]:

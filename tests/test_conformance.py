@@ -160,7 +160,9 @@ def test_keeps_what_it_will_need_and_little_else(algorithm: Any, data: some.Data
         leaves = [0] * len(so_far.rows) if leave_never else so_far.labels
         needed = oracles.kept_of_fixed_window(so_far.rows, leaves, window, *question)
         useful = window if algorithm.history else oracles.kept(so_far.rows, window, *question)
-        assert set(needed) <= set(says(live.kept())) <= set(useful)
+        kept = says(live.kept())
+        assert set(needed) <= set(kept) <= set(useful) & so_far.taken
+        assert len(live) == len(kept)
         assert isinstance(live.stats(), dict)
 
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as some
-from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 import oracles
 import skytide as st
@@ -100,13 +100,16 @@ class Machine(RuleBasedStateMachine):
 
     late: ClassVar[str] = "raise"
 
-    def start(self, asked: Asked, window: Any, length: int, every: int, history: bool) -> None:
+    def start(
+        self, asked: Asked, window: Any, length: int, every: int, history: bool, nosy: bool
+    ) -> None:
         """Open the engine."""
         self.asked, self.length, self.every, self.history = asked, length, every, history
         self.live = asked.question().over(window).open()
         self.points: list[Point] = []
         self.times: list[int] = []
         self.now = START
+        self.nosy = nosy
         self.watched: list[Watched] = []
 
     def push_rows(self, points: list[Point], times: list[int]) -> None:
@@ -129,21 +132,35 @@ class Machine(RuleBasedStateMachine):
 
     def draw_window(self, data: some.DataObject) -> dict[str, Any]:
         """Some window the engine can be asked for."""
-        lengths = some.integers(1, self.length)
-        kinds = ["", "last"] + ["between"] * self.history
-        kind = data.draw(some.sampled_from(kinds))
+        kinds = ["all", "last"] + ["between"] * self.history
+        kind, n = data.draw(some.sampled_from(kinds)), data.draw(some.integers(1, self.length))
         if kind == "last":
-            return {"last": data.draw(lengths)}
+            return {"last": n}
         if kind == "between":
-            return {"between": tuple(sorted((data.draw(lengths), data.draw(lengths))))}
+            return {"between": (data.draw(some.integers(*self.youngest(n))), n)}
         return {}
+
+    def youngest(self, older: int) -> tuple[int, int]:
+        """The least and the greatest near end of ``between`` for this far end."""
+        raise NotImplementedError
 
     @rule(data=some.data())
     def answer(self, data: some.DataObject) -> None:
-        """Whole rows, in arrival order."""
-        how = self.draw_window(data)
+        """Any window may be asked for at any time."""
+        self.compare(self.draw_window(data))
+
+    @invariant()
+    def answer_at_every_step(self) -> None:
+        """Some machines are asked after every step; to others it may come as a surprise."""
+        if self.nosy:
+            self.compare({})
+
+    def compare(self, how: dict[str, Any]) -> None:
+        """Whole rows, in arrival order or in that of the ranking."""
         answer, positions = self.live.answer(**self.spoken(how)), self.expected(how)
         assert answer.num_rows == len(positions), how
+        if self.asked.kind == "top":  # best first
+            positions.sort(key=lambda p: (self.points[p - 1][0], -p))
         if self.points:  # before, the engine cannot know the columns
             points = [self.points[p - 1] for p in positions]
             times = [self.times[p - 1] for p in positions]
@@ -155,29 +172,28 @@ class Machine(RuleBasedStateMachine):
         how = self.draw_window(data)
         self.watched.append(Watched(self.live.watch(**self.spoken(how)), how))
 
-    @precondition(lambda self: self.watched)
-    @rule(data=some.data())
-    def changes(self, data: some.DataObject) -> None:
-        """The net difference since last asked."""
-        one = data.draw(some.sampled_from(self.watched))
-        now = self.expected(one.how)
-        inserted, deleted = oracles.changes(one.told, now)
-        changes = one.watch.changes()
-        assert changes.column_names[:2] == ["_change_type", "_change_at"]
-        told: dict[str, list[int]] = {"insert": [], "delete": []}
-        for row in changes.to_pylist():
-            told[row["_change_type"]].append(row["id"])
-            assert row["name"] == f"row {row['id']}"
-        assert sorted(told["insert"]) == inserted, one.how
-        assert sorted(told["delete"]) == deleted, one.how
-        one.told = now
+    @rule()
+    def changes(self) -> None:
+        """Every watch tells the net difference since last asked."""
+        for one in self.watched:
+            now = self.expected(one.how)
+            changes = one.watch.changes()
+            assert changes.column_names[:2] == ["_change_type", "_change_at"]
+            told: dict[str, list[int]] = {"insert": [], "delete": []}
+            for row in changes.to_pylist():
+                told[row["_change_type"]].append(row["id"])
+                assert row["name"] == f"row {row['id']}"
+            inserted, deleted = oracles.changes(one.told, now)
+            assert sorted(told["insert"]) == inserted, one.how
+            assert sorted(told["delete"]) == deleted, one.how
+            one.told = now
 
-    @precondition(lambda self: self.watched)
-    @rule(data=some.data())
-    def close(self, data: some.DataObject) -> None:
-        """One watch less."""
-        one = self.watched.pop(data.draw(some.integers(0, len(self.watched) - 1)))
-        one.watch.close()
+    @rule(which=some.integers(0, 5))
+    def close(self, which: int) -> None:
+        """One watch less, if there are so many."""
+        for one in self.watched[which : which + 1]:
+            one.watch.close()
+            self.watched.remove(one)
 
     @rule()
     def save_and_load(self) -> None:
@@ -194,12 +210,13 @@ class Rows(Machine):
         length=some.integers(1, LONGEST),
         every=some.integers(1, LONGEST),
         history=some.booleans(),
+        nosy=some.booleans(),
     )
-    def open(self, asked: Asked, length: int, every: int, history: bool) -> None:
+    def open(self, asked: Asked, length: int, every: int, history: bool, nosy: bool) -> None:
         """Open the engine."""
         every = min(every, length)
         window = st.last(length, every=every, history=history)
-        self.start(asked, window, length, every, history)
+        self.start(asked, window, length, every, history, nosy)
 
     def window(self, how: dict[str, Any]) -> oracles.Window:
         """The positions that ``answer(**how)`` speaks of."""
@@ -207,6 +224,10 @@ class Rows(Machine):
         if "between" in how:
             return oracles.between(*how["between"], seen)
         return oracles.last(how.get("last", self.length), seen)
+
+    def youngest(self, older: int) -> tuple[int, int]:
+        """The newest row is the first, and one row is a window."""
+        return 1, older
 
     @rule(points=some.lists(coordinates, max_size=3) | some.lists(coordinates, max_size=30))
     def push(self, points: list[Point]) -> None:
@@ -222,9 +243,12 @@ class Times(Machine):
         length=some.integers(1, LONGEST),
         every=some.integers(0, LONGEST),
         history=some.booleans(),
+        nosy=some.booleans(),
         late=some.sampled_from(["raise", "drop"]),
     )
-    def open(self, asked: Asked, length: int, every: int, history: bool, late: str) -> None:
+    def open(
+        self, asked: Asked, length: int, every: int, history: bool, nosy: bool, late: str
+    ) -> None:
         """Open the engine; every = 0: no slides."""
         every, self.late = min(every, length), late
         window = st.last(
@@ -234,7 +258,7 @@ class Times(Machine):
             late=late,
             history=history,
         )
-        self.start(asked, window, length, every, history)
+        self.start(asked, window, length, every, history, nosy)
 
     def window(self, how: dict[str, Any]) -> oracles.Window:
         """The positions that ``answer(**how)`` speaks of."""
@@ -242,6 +266,10 @@ class Times(Machine):
         if "between" in how:
             return oracles.recent_between(self.times, *how["between"], now)
         return oracles.recent(self.times, how.get("last", self.length), now)
+
+    def youngest(self, older: int) -> tuple[int, int]:
+        """Ages start at nothing; a window has some length."""
+        return 0, older - 1
 
     def spoken(self, how: dict[str, Any]) -> dict[str, Any]:
         """Numbers are seconds."""
@@ -291,7 +319,7 @@ class Times(Machine):
             self.live.advance(to=np.datetime64(self.now - seconds, "s"))
 
 
-tried = settings(max_examples=60, stateful_step_count=25, deadline=None)
+tried = settings(max_examples=150, stateful_step_count=25, deadline=None)
 
 TestRows = Rows.TestCase
 TestRows.settings = tried

@@ -1,7 +1,13 @@
-"""Who beats whom: the test everything stands on, and the pruning of a batch against itself.
+"""Who beats whom: a batch of rows pruned against itself.
 
 Rows are float64 points, smaller is better.  Row q *beats* row p if q <= p in every dimension and
 q < p in one; with ``newest`` it also beats an older equal row.  Infinities are legal, NaN is not.
+
+Rows are judged from the last to the first against the *front* of those that survived.  To scan it
+for every row would be slow in two ways, and most of this file is about them.  Where few rows
+survive, nearly all are killed by the same few others: these become *pivots*, and whole chunks of
+rows are compared with them first.  Where many survive, the front is long: it is sorted into boxes
+of 64 rows, most of which cannot hold a killer.
 """
 
 from __future__ import annotations
@@ -12,44 +18,35 @@ import numpy as np
 import numpy.typing as npt
 from numpy import uint64
 
-from skytide.kernel import kernel
-from skytide.structures.blocks import (
-    LANES,
-    Blocks,
-    Bytes,
-    Floats,
-    Ints,
-    lane_equals,
-    put,
-)
+from skytide.kernel import kernel, part
+from skytide.structures.blocks import LANES, Bytes, Floats, Ints
 
 Words = npt.NDArray[np.uint64]
 
-NONE, ONE, ALL = uint64(0), uint64(1), ~uint64(0)
-BIT_OF = np.zeros(67, np.int64)  # 2**i leaves a different remainder for every i < 66
-for _i in range(LANES):
-    BIT_OF[2**_i % 67] = _i
-
-CHUNK = 1024  # rows transposed and filtered together: 1024 x 3 dims x 8 bytes stay in the L1 cache
-SPARE_PIVOTS = 12  # pivots beyond the k - 1 that cannot yet kill
+CHUNK = 1024  # rows filtered together: 1024 x 3 dims x 8 bytes fit the L1 cache
+SPARE_PIVOTS = 12  # beyond the k - 1 that cannot yet kill; 4 to 24 differ by less than a third
+MOST_PIVOTS = 64  # when so many would be needed there are none
 WORTH_A_PIVOT = 8  # a pivot costs 0.1 ns a row and dimension; to find a killer in the front 15 ns
-BARRED = -(2**62)  # the hits of a row that has been a pivot: it must not be counted as two
-MOST_PIVOTS = 64  # above, the filter costs more than it saves
+BARRED = -(2**62)  # the hits of what has been a pivot: for k > 1 none must count twice
+PACK_MIN, PACK_PART = 256, 3  # pack when so many rows, and such a part of the front, are loose
 
-ROWS, PACKED, CORNERS = 0, 1, 2
-PACK_MIN, PACK_PART = 256, 3
+ROWS, PACKED, CORNERS = 0, 1, 2  # ``Front.sizes``: rows; rows when last packed; first corner block
 USED, NEXT = 0, 1  # ``Pivots.sizes``: how many there are; which one is replaced next
+
+NONE, ONE, ALL = uint64(0), uint64(1), ~uint64(0)
+BIT_OF = np.zeros(67, np.int64)  # of 2**i its i: modulo 67 they all differ
+BIT_OF[[2**i % 67 for i in range(64)]] = np.arange(64)
 
 
 class Front(NamedTuple):
     """The rows that survived so far, 64 to a block.
 
-    Behind the blocks of rows come the blocks of *corners*: lane i of corner block g holds the least
+    Behind the blocks of rows come blocks of *corners*: lane i of corner block g holds the least
     coordinates of the rows in block 64 g + i, or -inf while that block is not packed.
     """
 
     points: Floats  # (blocks, dims, LANES)
-    hits: Ints  # (places,): how many rows each of them killed that no pivot did
+    hits: Ints  # (places,): how many rows of the current chunk each of them killed
     sizes: Ints  # ROWS, PACKED, CORNERS
 
 
@@ -65,7 +62,7 @@ class Chunk(NamedTuple):
 
     points: Floats  # (CHUNK / LANES, dims, LANES)
     beaten: Words  # (k,): the lanes of one block that 1, 2, ... k pivots beat, as bits
-    rows: Ints  # (CHUNK,): the rows that the pivots spared
+    rows: Ints  # (CHUNK,): the rows that the pivots spared; once judged, the places of their killers
 
 
 @kernel
@@ -82,7 +79,7 @@ def new_front(rows: int, dims: int) -> Front:
     return front
 
 
-@kernel
+@part
 def lanes_at_most(points: Floats, block: int, rows: Floats, row: int) -> uint64:
     """The lanes of a block that are ``rows[row]`` or less in every dimension, as bits.
 
@@ -102,7 +99,7 @@ def lanes_at_most(points: Floats, block: int, rows: Floats, row: int) -> uint64:
     return found
 
 
-@kernel
+@part
 def lanes_at_least(points: Floats, block: int, rows: Floats, row: int) -> uint64:
     """The lanes of a block that are ``rows[row]`` or more in every dimension, as bits."""
     lanes, point = points[block], rows[row]
@@ -118,13 +115,13 @@ def lanes_at_least(points: Floats, block: int, rows: Floats, row: int) -> uint64
     return found
 
 
-@kernel
+@part
 def lowest(bits: uint64) -> int:
     """The number of the lowest bit that is set; there must be one."""
     return BIT_OF[(bits ^ (bits & (bits - ONE))) % uint64(67)]
 
 
-@kernel
+@part
 def highest(bits: uint64) -> int:
     """The number of the highest bit that is set; there must be one."""
     bits |= bits >> uint64(1)
@@ -136,13 +133,13 @@ def highest(bits: uint64) -> int:
     return BIT_OF[(bits ^ (bits >> ONE)) % uint64(67)]
 
 
-@kernel
+@part
 def first_lanes(lanes: int) -> uint64:
     """So many lanes of a block, all if there are more, as bits."""
     return ALL if lanes >= LANES else (ONE << uint64(lanes)) - ONE
 
 
-@kernel
+@part
 def same(points: Floats, block: int, lane: int, rows: Floats, row: int) -> bool:
     """Is the point in this lane ``rows[row]`` itself?"""
     for j in range(rows.shape[1]):
@@ -151,54 +148,72 @@ def same(points: Floats, block: int, lane: int, rows: Floats, row: int) -> bool:
     return True
 
 
-@kernel
-def judge(front: Front, values: Floats, rows: Ints, kept: Bytes, k: int, newest: bool) -> None:
-    """Let every one of ``rows``, youngest first, into the front unless k rows there beat it.
+@part
+def killer(front: Front, values: Floats, row: int, k: int, newest: bool) -> int:
+    """The place of the k-th row of the front that beats a row; -1 if fewer do.
 
-    O(front * d / 64) vector steps a row.  One long kernel, because a helper that is called once a
-    row would cost 25 ns more in reference counting.
+    O(front * d / 64) vector steps.  Corners share an array with rows because two calls of
+    ``lanes_at_most`` would no longer be inlined, which made short fronts 1.6 times as slow.
     """
-    points, hits = front.points, front.hits
+    points = front.points
     corners = front.sizes[CORNERS]
-    for row in rows:
-        blocks = (front.sizes[ROWS] + LANES - 1) // LANES
-        wanted, place = k, -1
-        group, todo = -1, NONE
-        while wanted > 0:
-            if todo != NONE:
-                block = group * LANES + lowest(todo)
-                todo &= todo - ONE
-            else:
-                group += 1
-                if group * LANES >= blocks:
-                    break
-                todo = first_lanes(blocks - group * LANES)
-                if front.sizes[PACKED] == 0:
-                    continue
-                block = corners + group
-            found = lanes_at_most(points, block, values, row)
-            if block >= corners:
-                todo &= found
+    blocks = (front.sizes[ROWS] + LANES - 1) // LANES
+    group, todo = -1, NONE  # 64 blocks; those of them that may hold a killer, as bits
+    while True:
+        if todo != NONE:
+            block = group * LANES + lowest(todo)
+            todo &= todo - ONE
+        else:
+            group += 1
+            if group * LANES >= blocks:
+                return -1
+            todo = first_lanes(blocks - group * LANES)
+            if front.sizes[PACKED] == 0:
                 continue
-            while found != NONE and wanted > 0:
-                lane = lowest(found)
-                found &= found - ONE
-                if newest or not same(points, block, lane, values, row):
-                    wanted -= 1
-                    place = block * LANES + lane
-        if wanted == 0:
-            hits[place] += 1
+            block = corners + group
+        found = lanes_at_most(points, block, values, row)
+        if block >= corners:
+            todo &= found
             continue
-        kept[row] = 1
-        block, lane = front.sizes[ROWS] // LANES, front.sizes[ROWS] % LANES
-        if lane == 0:
-            points[block] = np.nan
-        for j in range(values.shape[1]):
-            points[block, j, lane] = values[row, j]
-        front.sizes[ROWS] += 1
+        while found != NONE:
+            lane = lowest(found)
+            if newest or not same(points, block, lane, values, row):
+                k -= 1
+                if k == 0:
+                    return block * LANES + lane
+            found &= found - ONE
 
 
-@kernel
+@part
+def append(front: Front, values: Floats, row: int) -> None:
+    """Let a row into the front.  O(d)."""
+    place = front.sizes[ROWS]
+    block, lane = place // LANES, place % LANES
+    if lane == 0:
+        front.points[block] = np.nan
+    for j in range(values.shape[1]):
+        front.points[block, j, lane] = values[row, j]
+    front.sizes[ROWS] = place + 1
+
+
+@part
+def judge(front: Front, values: Floats, rows: Ints, kept: Bytes, k: int, newest: bool) -> None:
+    """Let each of ``rows``, youngest first, into the front unless k rows there beat it.
+
+    ``rows`` is overwritten with the place of the last of the k killers, or -1.
+    """
+    for i in range(rows.shape[0]):
+        row = rows[i]
+        place = killer(front, values, row, k, newest)
+        rows[i] = place
+        if place >= 0:
+            front.hits[place] += 1
+        else:
+            append(front, values, row)
+            kept[row] = 1
+
+
+@part
 def select(keys: Floats, order: Ints, low: int, high: int, middle: int) -> None:
     """Reorder ``order[low:high]`` so that no key before ``middle`` is above one behind it.
 
@@ -268,7 +283,7 @@ def pack(front: Front) -> None:
     front.sizes[PACKED] = rows
 
 
-@kernel
+@part
 def fill(chunk: Chunk, values: Floats, first: int, end: int) -> None:
     """Transpose rows first..end - 1 into the chunk; the lanes behind them are left as they are.
 
@@ -283,7 +298,7 @@ def fill(chunk: Chunk, values: Floats, first: int, end: int) -> None:
                 lanes[j, i] = rows[i, j]
 
 
-@kernel
+@part
 def sift(chunk: Chunk, first: int, end: int, pivots: Pivots, k: int) -> int:
     """List the rows of the chunk that fewer than k pivots beat, the last one first; how many."""
     beaten = chunk.beaten
@@ -306,21 +321,27 @@ def sift(chunk: Chunk, first: int, end: int, pivots: Pivots, k: int) -> int:
     return spared
 
 
-@kernel
+@part
 def next_above(value: float) -> float:
-    """What a number must at least be to be more than ``value``; NaN if nothing is."""
-    if value == np.inf:
-        return np.nan
-    return np.nextafter(value, np.inf)
+    """The least that is more than ``value``; NaN if nothing is."""
+    return float(np.nextafter(value, np.inf)) if value < np.inf else np.nan
 
 
-@kernel
-def promote(front: Front, pivots: Pivots, newest: bool, most: int) -> None:
-    """Make pivots of the rows, up to ``most``, that killed most in the last chunk, if it pays."""
-    hits = front.hits[: front.sizes[ROWS]]
+@part
+def promote(front: Front, killers: Ints, pivots: Pivots, newest: bool, most: int) -> None:
+    """Make pivots of the ``most`` rows of the front that killed most in this chunk, if it pays.
+
+    A pivot kills what is at least the pivot in every dimension.  So that it spares its equals, it is
+    a hair larger in the first: it then also spares what differs from it only in the others, which
+    is left to the front.
+    """
+    hits = front.hits
     for _ in range(most):
-        place = hits.argmax()
-        if hits[place] < WORTH_A_PIVOT:
+        best, place = 0, -1
+        for killer in killers:
+            if killer >= 0 and hits[killer] > best:
+                best, place = hits[killer], killer
+        if best < WORTH_A_PIVOT:
             break
         hits[place] = BARRED
         pivot = pivots.sizes[NEXT]
@@ -330,13 +351,37 @@ def promote(front: Front, pivots: Pivots, newest: bool, most: int) -> None:
             pivots.points[pivot, 0] = next_above(pivots.points[pivot, 0])
         pivots.sizes[NEXT] = (pivot + 1) % pivots.points.shape[0]
         pivots.sizes[USED] = max(pivots.sizes[USED], pivot + 1)
-    for place in range(hits.shape[0]):
-        hits[place] = min(hits[place], 0)
+    for killer in killers:
+        if killer >= 0:
+            hits[killer] = min(hits[killer], 0)
+
+
+@kernel
+def mark_survivors(values: Floats, k: int, newest: bool) -> Bytes:
+    """1 for every row that fewer than k later rows beat: see :func:`survivors`."""
+    rows, dims = values.shape
+    kept = np.zeros(rows, np.uint8)
+    front = new_front(rows, dims)
+    pivots = new_pivots(k, dims)
+    chunk = new_chunk(k, dims)
+    end, size = rows, LANES  # chunks grow, for there are no pivots yet
+    while end > 0:
+        first = max(0, end - size)
+        fill(chunk, values, first, end)
+        spared = chunk.rows[: sift(chunk, first, end, pivots, k)]
+        judge(front, values, spared, kept, k, newest)
+        promote(front, spared, pivots, newest, min(k + 1, pivots.points.shape[0]))
+        packed = front.sizes[PACKED]
+        if front.sizes[ROWS] - packed > max(PACK_MIN, packed // PACK_PART):
+            pack(front)
+        end = first
+        size = min(2 * size, CHUNK)
+    return kept
 
 
 @kernel
 def new_pivots(k: int, dims: int) -> Pivots:
-    """Room for as many pivots as pay; for none if k is so large that they cannot."""
+    """Room for as many pivots as pay."""
     most = k - 1 + SPARE_PIVOTS
     return Pivots(np.empty((most if most <= MOST_PIVOTS else 0, dims)), np.zeros(2, np.int64))
 
@@ -349,50 +394,6 @@ def new_chunk(k: int, dims: int) -> Chunk:
         np.zeros(k, np.uint64),
         np.empty(CHUNK, np.int64),
     )
-
-
-@kernel
-def prune(values: Floats, k: int, newest: bool, pivots: Pivots) -> Bytes:
-    """1 for every row that fewer than k later rows beat.  Leaves the strongest rows in ``pivots``."""
-    rows, dims = values.shape
-    kept = np.zeros(rows, np.uint8)
-    front = new_front(rows, dims)
-    chunk = new_chunk(k, dims)
-    end, size = rows, LANES
-    while end > 0:
-        first = max(0, end - size)
-        fill(chunk, values, first, end)
-        spared = sift(chunk, first, end, pivots, k)
-        judge(front, values, chunk.rows[:spared], kept, k, newest)
-        promote(front, pivots, newest, min(k + 1, pivots.points.shape[0]))
-        packed = front.sizes[PACKED]
-        if front.sizes[ROWS] - packed > max(PACK_MIN, packed // PACK_PART):
-            pack(front)
-        end = first
-        size = min(2 * size, CHUNK)
-    return kept
-
-
-@kernel
-def mark_survivors(values: Floats, k: int, newest: bool) -> Bytes:
-    """1 for every row that fewer than k later rows beat."""
-    return prune(values, k, newest, new_pivots(k, values.shape[1]))
-
-
-@kernel
-def sieve(values: Floats, k: int, pivots: Pivots) -> Ints:
-    """The rows, ascending, that fewer than k pivots beat, wherever they stand."""
-    rows, dims = values.shape
-    out = np.empty(rows, np.int64)
-    chunk = new_chunk(k, dims)
-    left = 0
-    for first in range(0, rows, CHUNK):
-        end = min(rows, first + CHUNK)
-        fill(chunk, values, first, end)
-        spared = sift(chunk, first, end, pivots, k)
-        out[left : left + spared] = chunk.rows[:spared][::-1]
-        left += spared
-    return out[:left]
 
 
 def as_points(values: npt.ArrayLike) -> Floats:

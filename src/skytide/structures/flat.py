@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skytide.kernel import kernel
+from skytide.kernel import part
 from skytide.structures.blocks import (
     LANES,
     Blocks,
@@ -54,7 +54,7 @@ def empty_flat(dims: int, slots: int) -> Flat:
     )
 
 
-@kernel
+@part
 def insert(flat: Flat, slot: int, label: int, point: Floats) -> None:
     """Append a point, its label no less than any before.  O(d), squeezing amortised."""
     if flat.sizes[TAIL] > LANES + flat.sizes[LIVE] + flat.sizes[LIVE] // 4:
@@ -68,7 +68,7 @@ def insert(flat: Flat, slot: int, label: int, point: Floats) -> None:
     flat.sizes[LIVE] += 1
 
 
-@kernel
+@part
 def remove(flat: Flat, slot: int) -> None:
     """Leave a hole where the slot's point was.  O(d)."""
     place = flat.places[slot]
@@ -77,7 +77,7 @@ def remove(flat: Flat, slot: int) -> None:
     flat.sizes[LIVE] -= 1
 
 
-@kernel
+@part
 def squeeze(flat: Flat) -> None:
     """Move all points down over the holes, in order.  O(places * d)."""
     free = 0
@@ -96,7 +96,7 @@ def squeeze(flat: Flat) -> None:
     flat.sizes[HEAD], flat.sizes[TAIL] = 0, free
 
 
-@kernel
+@part
 def oldest(flat: Flat) -> int:
     """The slot that arrived first, or -1.  O(1) amortised."""
     while flat.sizes[HEAD] < flat.sizes[TAIL]:
@@ -107,7 +107,7 @@ def oldest(flat: Flat) -> int:
     return -1
 
 
-@kernel
+@part
 def first_place_after(flat: Flat, label: int) -> int:
     """The first place, hole or not, with a greater label; TAIL if there is none.  O(log places)."""
     low, high = flat.sizes[HEAD], flat.sizes[TAIL]
@@ -120,7 +120,7 @@ def first_place_after(flat: Flat, label: int) -> int:
     return low
 
 
-@kernel
+@part
 def report_dominated(flat: Flat, point: Floats, equals: bool, out: Ints) -> int:
     """Write the slots that ``point`` dominates (with ``equals``: or equals) to ``out``; how many."""
     found = 0
@@ -135,7 +135,7 @@ def report_dominated(flat: Flat, point: Floats, equals: bool, out: Ints) -> int:
     return found
 
 
-@kernel
+@part
 def youngest_dominators(flat: Flat, point: Floats, k: int, blocks: int, out: Ints) -> int:
     """Write the k youngest slots that dominate ``point``, youngest first; how many there were.
 

@@ -64,7 +64,8 @@ def plant(forest: Forest, point: Floats, position: int, label: int, elders: Ints
     """Add a row whose n <= k ancestors are the slots ``elders``; its slot.  O(d + k)."""
     forest.sizes[FREE] -= 1
     slot = forest.free[forest.sizes[FREE]]
-    forest.points[slot] = point
+    for j in range(point.shape[0]):
+        forest.points[slot, j] = point[j]
     forest.facts[slot, POSITION] = position
     forest.facts[slot, LABEL] = label
     forest.facts[slot, BEATEN] = 0

@@ -53,7 +53,7 @@ def empty_interval_tree(slots: int) -> IntervalTree:
     return tree
 
 
-@kernel
+@part
 def insert(tree: IntervalTree, slot: int, left: int, right: int, tag: int) -> None:
     """Add an interval whose right end is no less than any before.  O(1), O(LANES) amortised."""
     leaf = tree.sizes[LEAVES] - 1
@@ -116,7 +116,7 @@ def _lane_of(tree: IntervalTree, slot: int) -> int:
     return -1
 
 
-@kernel
+@part
 def remove(tree: IntervalTree, slot: int) -> None:
     """Take an interval out.  O(LANES)."""
     leaf = tree.leaf_of[slot]
@@ -128,7 +128,7 @@ def remove(tree: IntervalTree, slot: int) -> None:
     _measure(tree, leaf)
 
 
-@kernel
+@part
 def raise_left(tree: IntervalTree, slot: int, left: int) -> None:
     """Give an interval a greater left end.  O(LANES)."""
     leaf, lane = tree.leaf_of[slot], _lane_of(tree, slot)
@@ -150,23 +150,36 @@ def _measure(tree: IntervalTree, leaf: int) -> None:
     tree.leaves[leaf, LEAST] = least
 
 
-@kernel
+@part
 def squeeze(tree: IntervalTree) -> None:
-    """Fill the leaves anew, in order of right ends; amortised over as many insertions."""
-    live, at = tree.sizes[LIVE], 0
-    packed = np.empty((live, 4), np.int64)
-    for leaf in range(tree.sizes[LEAVES]):
+    """Move all intervals down, in order of right ends, into full leaves; amortised over as many
+    insertions.  An interval never moves up, so this works in place."""
+    used, place = tree.sizes[LEAVES], 0
+    for leaf in range(used):
         _sort_leaf(tree, leaf, TAG)  # tags ascend with right ends
-        for lane in range(tree.leaves[leaf, COUNT]):
-            packed[at] = tree.lanes[leaf, :, lane]
-            at += 1
+        count = tree.leaves[leaf, COUNT]
         tree.leaves[leaf, COUNT], tree.leaves[leaf, LEAST] = 0, NEVER
-    tree.sizes[LEAVES], tree.sizes[LIVE] = 1, 0
-    for i in range(live):
-        _append(tree, packed[i, SLOT], packed[i, LEFT], packed[i, RIGHT], packed[i, TAG])
+        for lane in range(count):
+            _move(tree, leaf, lane, place // LANES, place % LANES)
+            place += 1
+    tree.sizes[LEAVES] = max(1, (place + LANES - 1) // LANES)
+    for leaf in range(tree.sizes[LEAVES] - 1):
+        _sort_leaf(tree, leaf, LEFT)
 
 
-@kernel
+@part
+def _move(tree: IntervalTree, leaf: int, lane: int, to_leaf: int, to_lane: int) -> None:
+    for row in range(4):
+        tree.lanes[to_leaf, row, to_lane] = tree.lanes[leaf, row, lane]
+    tree.leaf_of[tree.lanes[to_leaf, SLOT, to_lane]] = to_leaf
+    tree.leaves[to_leaf, COUNT] = to_lane + 1
+    tree.leaves[to_leaf, LEAST] = min(
+        tree.leaves[to_leaf, LEAST], tree.lanes[to_leaf, LEFT, to_lane]
+    )
+    tree.leaves[to_leaf, LAST] = tree.lanes[to_leaf, RIGHT, to_lane]
+
+
+@part
 def first_leaf_after(tree: IntervalTree, point: int) -> int:
     """The first leaf with a right end beyond ``point``, or the number of leaves."""
     low, high = 0, tree.sizes[LEAVES] - 1

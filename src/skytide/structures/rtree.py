@@ -289,7 +289,7 @@ def _enlarge(tree: RTree, node: int, lane: int, age: int, point: Floats) -> None
     tree.entries[node, AGE, lane] = max(tree.entries[node, AGE, lane], age)
 
 
-@kernel
+@part
 def insert(tree: RTree, slot: int, age: int, point: Floats) -> None:
     """Add a point.  O(height * LANES * d); wants SPARE free nodes."""
     if tree.nodes[tree.sizes[ROOT], COUNT] == LANES:
@@ -312,7 +312,7 @@ def insert(tree: RTree, slot: int, age: int, point: Floats) -> None:
     tree.sizes[LIVE] += 1
 
 
-@kernel
+@part
 def remove(tree: RTree, slot: int) -> None:
     """Take a point out; call :func:`settle` after the last of a set.  O(d)."""
     node = tree.places[slot] // LANES
@@ -324,7 +324,7 @@ def remove(tree: RTree, slot: int) -> None:
         tree.sizes[TOUCHED] += 1
 
 
-@kernel
+@part
 def settle(tree: RTree) -> None:
     """Tighten and, where they have become too empty, merge the leaves that lost points."""
     for i in range(tree.sizes[TOUCHED]):
@@ -394,7 +394,7 @@ def _roomy_sibling(tree: RTree, node: int) -> int:
     return best
 
 
-@kernel
+@part
 def report_dominated(tree: RTree, point: Floats, equals: bool, out: Ints) -> int:
     """Write the slots that ``point`` dominates (with ``equals``: or equals) to ``out``; how many."""
     found, top = 0, 1
@@ -416,7 +416,7 @@ def report_dominated(tree: RTree, point: Floats, equals: bool, out: Ints) -> int
     return found
 
 
-@kernel
+@part
 def youngest_dominators(tree: RTree, point: Floats, k: int, out: Ints) -> int:
     """Write the k youngest slots that dominate ``point``, youngest first; how many there were."""
     found, size = 0, 1

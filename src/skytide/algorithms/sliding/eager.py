@@ -26,6 +26,7 @@ from skytide.algorithms.sliding.lazy import (
     OneLength,
     copy_arrays,
 )
+from skytide.algorithms.sliding.n_of_n import nbytes
 from skytide.kernel import kernel, part
 from skytide.structures import flat, heap
 from skytide.structures.blocks import Floats, Ints
@@ -214,6 +215,7 @@ class Eager(OneLength):
             "skyline": skyline,
             "rest": int(self._state.rows.sizes[LIVE]) - skyline,
             "events": int(self._state.sizes[EVENTS]),
+            "bytes": nbytes(self._state),
         }
 
     def _kept_slots(self) -> Ints:

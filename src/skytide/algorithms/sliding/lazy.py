@@ -22,6 +22,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from skytide.algorithms.sliding.n_of_n import PRUNE_FROM, nbytes
 from skytide.dominance import survivors
 from skytide.kernel import kernel, part
 from skytide.structures import flat
@@ -106,7 +107,8 @@ def _arrive(
         for i in range(flat.report_dominated(state.sky, point, newest, state.found)):
             _forget(state, state.found[i])
     slot = _take_slot(state)
-    state.points[slot] = point
+    for j in range(point.shape[0]):
+        state.points[slot, j] = point[j]
     state.positions[slot] = position
     state.labels[slot] = label
     state.in_sky[slot] = not dominated
@@ -208,12 +210,15 @@ class OneLength:
             self._horizon = clock - self._length
             self._expire(self._horizon)
 
-    def push(self, values: Floats, positions: Ints, labels: Ints) -> None:
+    def push(self, values: Floats, positions: Ints, labels: Ints) -> Ints:
         """Add a batch, pruned against itself first: what a younger row of the batch beats would be
         discarded before anyone can ask for it."""
-        done = int(np.searchsorted(labels, self._horizon, side="right"))  # already expired
-        chosen = done + survivors(values[done:], 1, self._newest)
+        expired = int(np.searchsorted(labels, self._horizon, side="right"))
+        chosen = np.arange(expired, len(labels))
+        if len(chosen) >= PRUNE_FROM:
+            chosen = expired + survivors(values[expired:], 1, self._newest)
         self._push(values[chosen], positions[chosen], labels[chosen], False)
+        return chosen
 
     def push_each(self, values: Floats, positions: Ints, labels: Ints) -> None:
         """Add rows one by one, the clock moving with each: the strategy as printed."""
@@ -233,6 +238,13 @@ class OneLength:
         if length != self._length:
             raise ValueError(f"the window has length {self._length}, it cannot answer {length}")
         return self._skyline()
+
+    def __len__(self) -> int:
+        return len(self.kept())
+
+    def kept(self) -> Ints:
+        """DB_sky and DB_rest, in arrival order."""
+        raise NotImplementedError
 
     def _expire(self, horizon: int) -> None:
         raise NotImplementedError
@@ -295,6 +307,7 @@ class Lazy(OneLength):
         return {
             "skyline": int(self._state.sky.sizes[LIVE]),
             "rest": int(self._state.rest.sizes[LIVE]),
+            "bytes": nbytes(self._state),
         }
 
     def _positions(self, rows: Flat) -> Ints:

@@ -95,6 +95,10 @@ class N12ofN(NofN):
         rows = self._kept.graph
         return graph.first_after(rows, after), graph.first_after(rows, upto) - 1
 
+    def __len__(self) -> int:
+        sizes = self._kept.graph.sizes
+        return int(sizes[graph.NEXT] - sizes[graph.FIRST])
+
     def kept(self) -> Ints:
         """The positions, ascending, of all rows of the window."""
         sizes = self._kept.graph.sizes

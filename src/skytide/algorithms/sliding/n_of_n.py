@@ -107,8 +107,9 @@ class NofN:
 
     def _shed_tree(self) -> None:
         """Give the tree up when few rows are left; well below where it was planted."""
-        if self._kept.modes[k_.HAS_TREE] and len(self) < self.tree_from // 4:
-            self._kept = k_.without_tree(self._kept)
+        kept = self._kept
+        if kept.modes[k_.HAS_TREE] and kept.flat.sizes[flat.LIVE] < self.tree_from // 4:
+            self._kept = k_.without_tree(kept)
 
     # -- nN --------------------------------------------------------------------------------------
 

@@ -11,10 +11,15 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from skytide.dominance import as_points, mark_survivors, new_pivots, prune, sieve
+from skytide.dominance import as_points, mark_survivors
+from skytide.kernel import kernel
 from skytide.structures.blocks import Bytes, Floats, Ints
 
-SAMPLE = 2048  # rows among which the pivots are sought
+HUGE, TINY = (
+    np.finfo(np.float64).max / 4,
+    1e-300,
+)  # differences of what lies between do not overflow
+SAMPLE, THIN = 1024, 0.5
 
 
 def skyline_sfs(values: npt.ArrayLike, k: int = 1, newest: bool = False) -> Ints:
@@ -31,23 +36,23 @@ def skyline_sfs(values: npt.ArrayLike, k: int = 1, newest: bool = False) -> Ints
     array([0, 1, 2, 3, 4])
     """
     points = as_points(values)
-    if len(points) <= 2 * SAMPLE:
-        rows = np.arange(len(points))
-    else:
-        rows = _spared_by_pivots(points, k)
+    if _is_thin(points, k):
+        rows = _chosen(mark_survivors(points, k, newest))
         points = points[rows]
+    else:
+        rows = np.arange(len(points))
     order = worst_first(points)
-    kept: Bytes = mark_survivors(points[order], k, newest)
-    return rows[np.sort(order[kept.view(np.bool_)])]
+    return rows[np.sort(order[_chosen(mark_survivors(points[order], k, newest))])]
 
 
-def _spared_by_pivots(points: Floats, k: int) -> Ints:
-    """The rows that fewer than k of a few strong rows of a sample beat."""
-    sample = points[:: len(points) // SAMPLE].copy()
-    pivots = new_pivots(k, points.shape[1])
-    prune(sample[worst_first(sample)], k, False, pivots)
-    spared: Ints = sieve(points, k, pivots)
-    return spared
+def _is_thin(points: Floats, k: int) -> bool:
+    """Would pruning in the given order leave few rows?  Guessed from a sample."""
+    sample = points[:: max(1, len(points) // SAMPLE)].copy()
+    return len(_chosen(mark_survivors(sample, k, False))) < THIN * len(sample)
+
+
+def _chosen(mask: Bytes) -> Ints:
+    return np.flatnonzero(mask.view(np.bool_))
 
 
 def worst_first(points: Floats) -> Ints:
@@ -57,17 +62,27 @@ def worst_first(points: Floats) -> Ints:
     of computing it is monotone, rounding included, so a row's score is never above that of a row it
     beats.  It may be equal: then the lexicographic order decides.
     """
-    if len(points) == 0:
-        return np.empty(0, np.int64)
-    huge = np.finfo(np.float64).max / 4
-    clipped = np.clip(points, -huge, huge)
-    low = clipped.min(axis=0)
-    spread = clipped.max(axis=0) - low
-    scale = np.divide(1.0, spread, out=np.zeros_like(spread), where=spread > 1e-300)
-    score = ((clipped - low) * scale).sum(axis=1)
+    score = scores(points)
     order = np.argsort(score)[::-1]
     _order_ties(points, score, order)
     return order
+
+
+@kernel
+def scores(points: Floats) -> Floats:
+    """A monotone score for every row: the sum of its clipped and scaled coordinates.  O(n d)."""
+    rows, dims = points.shape
+    score = np.zeros(rows)
+    for j in range(dims):
+        low, high = HUGE, -HUGE
+        for row in range(rows):
+            value = min(max(points[row, j], -HUGE), HUGE)
+            low = min(low, value)
+            high = max(high, value)
+        scale = 1.0 / (high - low) if high - low > TINY else 0.0
+        for row in range(rows):
+            score[row] += (min(max(points[row, j], -HUGE), HUGE) - low) * scale
+    return score
 
 
 def _order_ties(points: Floats, score: Floats, order: Ints) -> None:
