@@ -62,7 +62,9 @@ class Chunk(NamedTuple):
 
     points: Floats  # (CHUNK / LANES, dims, LANES)
     beaten: Words  # (k,): the lanes of one block that 1, 2, ... k pivots beat, as bits
-    rows: Ints  # (CHUNK,): the rows that the pivots spared; once judged, the places of their killers
+    rows: (
+        Ints  # (CHUNK,): the rows that the pivots spared; once judged, the places of their killers
+    )
 
 
 @kernel

@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,9 @@ from skytide.rows import Batch, Reader
 from skytide.slides import check_on_time, on_time, ruler_of
 from skytide.state import State, pack, unpack
 from skytide.watches import Differ, Ledger, Watch
+
+if TYPE_CHECKING:
+    from skytide.keyed import KeyedEngine
 
 Ints = npt.NDArray[np.int64]
 
@@ -440,7 +443,7 @@ def _made(query: Query, name: str, length: int | None) -> Any:
     return made(len(query.preferences), query.k, query.ties == "newest", length)
 
 
-def open_query(query: Query, algorithm: str | None = None) -> Any:
+def open_query(query: Query, algorithm: str | None = None) -> Engine | KeyedEngine:
     """The engine of a query: one :class:`Engine`, or one for every key."""
     if query.keys:
         from skytide.keyed import KeyedEngine
@@ -449,7 +452,7 @@ def open_query(query: Query, algorithm: str | None = None) -> Any:
     return Engine(query, algorithm)
 
 
-def load(blob: bytes) -> Any:
+def load(blob: bytes) -> Engine | KeyedEngine:
     """The engine that ``save`` wrote; it gives the same answers.  Watches are opened anew.
 
     Raises StateError for anything but a whole, unaltered state of a version we know.

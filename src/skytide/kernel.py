@@ -29,9 +29,8 @@ _ROOT = Path(__file__).parent
 def sources_stamp() -> str:
     """A hash of every source file that may hold kernels."""
     digest = hashlib.sha256()
-    for folder in (".", "structures", "algorithms"):
-        pattern = "*.py" if folder == "." else "**/*.py"
-        for file in sorted((_ROOT / folder).glob(pattern)):
+    for pattern in ("kernel.py", "dominance.py", "structures/*.py", "algorithms/**/*.py"):
+        for file in sorted(_ROOT.glob(pattern)):
             digest.update(file.name.encode())
             digest.update(file.read_bytes())
     return digest.hexdigest()
@@ -74,10 +73,7 @@ class _Announcer(event.Listener):  # type: ignore[misc]
     def on_start(self, event: Any) -> None:
         self.on_start = self.on_end  # type: ignore[method-assign]
         if sys.stderr.isatty():
-            print(
-                "skytide: compiling its kernels, once on this machine (some 20 seconds) ...",
-                file=sys.stderr,
-            )
+            sys.stderr.write("skytide: compiling its kernels, once on this machine (some 20 s)\n")
 
     def on_end(self, event: Any) -> None:
         """Nothing to say."""

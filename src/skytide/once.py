@@ -72,7 +72,8 @@ def _inside(
 ) -> npt.NDArray[np.bool_]:
     """Which of one key's rows the window holds."""
     if isinstance(query.window, LastTime):
-        assert batch.labels is not None and newest is not None
+        assert batch.labels is not None
+        assert newest is not None
         labels, clock = batch.labels[rows], ruler.moved_to(newest)
     else:
         labels = np.arange(1, len(rows) + 1)

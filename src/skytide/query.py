@@ -29,6 +29,7 @@ from skytide.windows import (
 
 if TYPE_CHECKING:
     from skytide.engine import Engine
+    from skytide.keyed import KeyedEngine
 
 __all__ = [
     "Everything",
@@ -360,7 +361,7 @@ class Query:
         """
         return tuple(dict.fromkeys((*self.value_columns, *self.window.columns, *self.keys)))
 
-    def open(self, algorithm: str | None = None) -> Engine:
+    def open(self, algorithm: str | None = None) -> Engine | KeyedEngine:
         """A live engine for this query; the best algorithm is chosen unless one is named.
 
         >>> live = skyline(low("price")).over(last(2)).open()

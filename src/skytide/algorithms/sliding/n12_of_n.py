@@ -35,6 +35,7 @@ from skytide.algorithms.sliding import kept as k_
 from skytide.algorithms.sliding.n_of_n import NofN
 from skytide.structures import graph
 from skytide.structures.blocks import Floats, Ints
+from skytide.structures.forest import START
 
 
 class N12ofN(NofN):
@@ -79,7 +80,7 @@ class N12ofN(NofN):
     def _start_at(self, positions: Ints, labels: Ints) -> None:
         """An empty ring starts at the first row that is still in the window."""
         sizes = self._kept.graph.sizes
-        inside = positions[labels > self._kept.forest.sizes[k_.forest.START]]
+        inside = positions[labels > self._kept.forest.sizes[START]]
         if sizes[graph.FIRST] == sizes[graph.NEXT] and len(inside):
             sizes[[graph.FIRST, graph.NEXT]] = inside[0]
 
