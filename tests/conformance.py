@@ -1,6 +1,6 @@
 """What every sliding-window algorithm is tried with; ``test_conformance.py`` says what must hold.
 
-A new algorithm is held to all of it by one line in ``SLIDING``.
+An algorithm is held to all of it by its line in the table of algorithms.
 """
 
 from __future__ import annotations
@@ -16,12 +16,9 @@ from hypothesis import strategies as some
 from numba.core import config
 
 import oracles
-from skytide.algorithms.sliding.eager import Eager
-from skytide.algorithms.sliding.lazy import Lazy
-from skytide.algorithms.sliding.n12_of_n import N12ofN
-from skytide.algorithms.sliding.n_of_n import NofN, NofNFlat, NofNTree
+from skytide.engine import ALGORITHMS
 
-SLIDING: list[Any] = [Eager, Lazy, NofN, NofNFlat, NofNTree, N12ofN]
+SLIDING: list[Any] = [line.load() for line in ALGORITHMS.values()]
 
 JIT = not config.DISABLE_JIT
 EXAMPLES = 100 if JIT else 10

@@ -104,7 +104,8 @@ def test_answers_when_the_clock_moves_with_each_row(algorithm: Any, data: some.D
 def test_answers_between_any_two_ages(algorithm: Any, data: some.DataObject) -> None:
     stream = data.draw(streams(algorithm))
     longest = stream.length or 2 * LONGEST
-    for live, so_far in replay(algorithm, stream, each=data.draw(some.booleans())):
+    each = hasattr(algorithm, "push_each") and data.draw(some.booleans())
+    for live, so_far in replay(algorithm, stream, each):
         for younger, older in combinations(range(longest + 1), 2):
             answer = live.answer_between(so_far.clock - older, so_far.clock - younger)
             expected = so_far.answer(stream, so_far.window_between(younger, older))
@@ -172,14 +173,19 @@ def test_keeps_what_it_will_need_and_little_else(algorithm: Any, data: some.Data
 
 @pytest.mark.skipif(not JIT, reason="too slow without compiled kernels")
 @every_algorithm
-@pytest.mark.parametrize("timed", [False, True], ids=["rows", "times"])
+@pytest.mark.parametrize("way", ["batches", "each", "times"])
 @pytest.mark.parametrize("make", [independent, correlated, anti_correlated, gridded])
-def test_long_streams(algorithm: Any, make: Any, timed: bool) -> None:
+def test_long_streams(algorithm: Any, make: Any, way: str) -> None:
+    if way == "each" and not hasattr(algorithm, "push_each"):
+        return
     k = 3 if algorithm.any_k else 1
-    stream = long_stream(make(5_000, 3, seed=5), 1_000, k, make is gridded, timed, seed=6)
-    for moment, (live, so_far) in enumerate(replay(algorithm, stream)):
+    values = make(5_000, 3, seed=5)
+    stream = long_stream(values, 1_000, k, make is gridded, timed=way == "times", seed=6)
+    for moment, (live, so_far) in enumerate(replay(algorithm, stream, each=way == "each")):
+        window = so_far.window(1_000)
+        assert set(says(live.kept())) <= set(window)
         if moment % 5 == 0:
-            assert says(live.answer(1_000)) == so_far.answer(stream, so_far.window(1_000))
+            assert says(live.answer(1_000)) == so_far.answer(stream, window)
 
 
 # --------------------------------------------------------------------------------------

@@ -26,7 +26,7 @@ Words = npt.NDArray[np.uint64]
 CHUNK = 1024  # rows filtered together: 1024 x 3 dims x 8 bytes fit the L1 cache
 SPARE_PIVOTS = 12  # beyond the k - 1 that cannot yet kill; 4 to 24 differ by less than a third
 MOST_PIVOTS = 64  # when so many would be needed there are none
-WORTH_A_PIVOT = 8  # a pivot costs 0.1 ns a row and dimension; to find a killer in the front 15 ns
+WORTH_A_PIVOT = 4  # a pivot costs 0.1 ns a row and dimension; to find a killer in the front 15 ns
 BARRED = -(2**62)  # the hits of what has been a pivot: for k > 1 none must count twice
 PACK_MIN, PACK_PART = 256, 3  # pack when so many rows, and such a part of the front, are loose
 
@@ -340,7 +340,8 @@ def promote(front: Front, killers: Ints, pivots: Pivots, newest: bool, most: int
     hits = front.hits
     for _ in range(most):
         best, place = 0, -1
-        for killer in killers:
+        for i in range(killers.shape[0]):
+            killer = killers[i]
             if killer >= 0 and hits[killer] > best:
                 best, place = hits[killer], killer
         if best < WORTH_A_PIVOT:
@@ -353,9 +354,9 @@ def promote(front: Front, killers: Ints, pivots: Pivots, newest: bool, most: int
             pivots.points[pivot, 0] = next_above(pivots.points[pivot, 0])
         pivots.sizes[NEXT] = (pivot + 1) % pivots.points.shape[0]
         pivots.sizes[USED] = max(pivots.sizes[USED], pivot + 1)
-    for killer in killers:
-        if killer >= 0:
-            hits[killer] = min(hits[killer], 0)
+    for i in range(killers.shape[0]):
+        if killers[i] >= 0:
+            hits[killers[i]] = min(hits[killers[i]], 0)
 
 
 @kernel
@@ -372,7 +373,7 @@ def mark_survivors(values: Floats, k: int, newest: bool) -> Bytes:
         fill(chunk, values, first, end)
         spared = chunk.rows[: sift(chunk, first, end, pivots, k)]
         judge(front, values, spared, kept, k, newest)
-        promote(front, spared, pivots, newest, min(k + 1, pivots.points.shape[0]))
+        promote(front, spared, pivots, newest, min(k + 2, pivots.points.shape[0]))
         packed = front.sizes[PACKED]
         if front.sizes[ROWS] - packed > max(PACK_MIN, packed // PACK_PART):
             pack(front)

@@ -382,10 +382,12 @@ class Engine:
         if self._newest is None:
             return
         first = facts["seen"] - state.waiting.num_rows + 1
+        if len(state.positions) and state.positions[-1] >= first:
+            raise ValueError("there are rows beyond the last one seen")
         waiting = np.arange(first, facts["seen"] + 1)
         for positions, rows in ((state.positions, state.kept), (waiting, state.waiting)):
             batch = self._reader.read(rows)
-            if len(positions) != len(batch.values) or (np.diff(positions) < 1).any():
+            if len(positions) != len(batch.values) or (np.diff(positions, prepend=0) < 1).any():
                 raise ValueError("rows and positions do not match")
             labels = self._ruler.labels(batch, positions)
             if len(positions):
@@ -431,9 +433,9 @@ def _made(query: Query, name: str, length: int | None) -> Any:
             f"the algorithms are {', '.join(ALGORITHMS)}",
         )
     made = ALGORITHMS[name].load()
-    if (query.k > 1 or query.ties == "newest") and not made.any_k:
+    if query.k > 1 and not made.any_k:
         raise QueryError(
-            f'the algorithm {name} answers skylines with ties="all" only',
+            f"the algorithm {name} answers skylines only, not skybands",
             'leave the algorithm out, or take "n-of-n"',
         )
     if getattr(query.window, "history", False) and not made.history:

@@ -80,8 +80,6 @@ class RowRuler:
                 f"ask for a number of rows: {what}=100",
             )
         rows = whole(number, what)
-        if rows < 1:
-            raise QueryError(f"{what}={rows} asks for no rows", "ask for one row at least")
         if self.length is not None and rows > self.length:
             raise QueryError(
                 f"{what}={rows:,} asks for more rows than the window keeps, {self.length:,}",

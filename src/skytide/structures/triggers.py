@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skytide.kernel import part
+from skytide.kernel import kernel, part
 from skytide.structures import heap
 from skytide.structures.blocks import Ints
 
@@ -41,17 +41,19 @@ def triggers(lengths: Ints, names: Ints, clock: int, events: int = 1024) -> Trig
     array([0, 5])
     """
     alarms = np.zeros((2, len(lengths)), np.int64)
-    alarms[heap.KEY] = -clock
+    alarms[heap.KEY] = -max(clock, ALWAYS + 1)
     alarms[heap.ITEM] = np.arange(len(lengths))
     return Triggers(
-        np.stack([lengths, names, clock - lengths]),
+        np.stack(
+            [lengths, names, np.array([before(clock, n) for n in lengths.tolist()], np.int64)]
+        ),
         alarms,
         np.zeros((3, events), np.int64),
         np.array([0, clock], np.int64),
     )
 
 
-@part
+@kernel
 def before(clock: int, length: int) -> int:
     """Labels up to here are outside the window of this length."""
     return clock - length if clock >= ALWAYS + length else ALWAYS

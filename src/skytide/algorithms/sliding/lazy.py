@@ -11,9 +11,8 @@ become part of it.  A row that a younger row dominates is in neither.
   DB_sky dominates now move up.  They are tried in arrival order: whatever else dominates one of
   them is older, hence has moved up before it, or lies below a row of DB_sky that dominates both.
 
-Every row of DB_rest has an older row of DB_sky above it.  So the oldest row of all is in DB_sky,
-and a row of DB_rest that expires is found among the candidates of a row that expires with it:
-looking at the oldest row is enough, however far the clock jumps.
+Every row of DB_rest has an older row of DB_sky above it.  So the oldest row of all is in DB_sky: the
+rows expire in arrival order, one by one, however far the clock jumps.
 """
 
 from __future__ import annotations
@@ -141,7 +140,7 @@ def _move_up(state: State, count: int, horizon: int) -> None:
     """Of the first ``count`` slots found in DB_rest, in arrival order, move up those that may."""
     for i in range(count):
         slot = state.found[i]
-        if state.labels[slot] <= horizon:
+        if state.labels[slot] <= horizon:  # it expires as well: no use in trying it
             _forget(state, slot)
         elif not _below_sky(state, state.points[slot]):
             flat.remove(state.rest, slot)

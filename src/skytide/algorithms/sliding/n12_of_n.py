@@ -36,6 +36,7 @@ from skytide.algorithms.sliding.n_of_n import NofN
 from skytide.structures import graph
 from skytide.structures.blocks import Floats, Ints
 from skytide.structures.forest import START
+from skytide.structures.interval_tree import ALWAYS
 
 
 class N12ofN(NofN):
@@ -93,7 +94,7 @@ class N12ofN(NofN):
         return out[: graph.stab_between(self._kept.graph, lo, hi, out)]
 
     def _positions_between(self, after: int, upto: int) -> tuple[int, int]:
-        rows = self._kept.graph
+        rows, after, upto = self._kept.graph, max(ALWAYS, after), max(ALWAYS, upto)
         return graph.first_after(rows, after), graph.first_after(rows, upto) - 1
 
     def __len__(self) -> int:
@@ -131,7 +132,7 @@ class N12ofN(NofN):
                 who = np.full((1, found), name)
                 self._span_events.append(np.concatenate([who, out[:, :found]]))
         if self._length is not None:
-            graph.forget(self._kept.graph, self.clock - self._length)
+            graph.forget(self._kept.graph, max(ALWAYS, self.clock - self._length))
 
     def events(self) -> tuple[Ints, Ints, Ints]:
         """What happened to the watches of both kinds: watch, position, 1 or -1."""

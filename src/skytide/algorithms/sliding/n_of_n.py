@@ -45,13 +45,15 @@ class NofN:
     any_length: ClassVar[bool] = True
     any_k: ClassVar[bool] = True
     history: ClassVar[bool] = False
-    tree_from: ClassVar[int] = 2048
-    """From so many kept rows on an R-tree pays (measured for 2 to 5 dimensions)."""
+    tree_from: ClassVar[int] = 5120
+    """From so many kept rows on an R-tree pays: on 2 to 5 dimensions and five kinds of rows it breaks
+    even between 3,000 and 5,000, is never slower from here on, and at most 1.1 times as fast before
+    (benchmarks/row_at_a_time.py)."""
 
     def __init__(self, dims: int, k: int, newest: bool, length: int | None) -> None:
         self._k, self._newest, self._length = k, newest, length
         nothing = np.zeros(0, np.int64)
-        watches = triggers(nothing, nothing, 0)
+        watches = triggers(nothing, nothing, ALWAYS)
         self._kept = k_.empty_kept(dims, k, newest, watches, self.tree_from)
         self._told: list[Ints] = []
         self._out = np.empty(len(self._kept.forest.free) + 1, np.int64)

@@ -42,7 +42,7 @@ class SlidingAlgorithm(Protocol):
     any_length: ClassVar[bool]
     """``answer(n)`` works for every n up to ``length``; else only for ``length`` itself."""
     any_k: ClassVar[bool]
-    """Skybands of k > 1, and ``newest``, are supported; else only k = 1."""
+    """Skybands of k > 1 are supported; else only skylines."""
     history: ClassVar[bool]
     """``answer_between`` works."""
 
