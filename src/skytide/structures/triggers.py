@@ -96,18 +96,20 @@ def tell_stabbed(watches: Triggers, left: int, right: int, tag: int, sign: int) 
     if left >= right:
         return
     clock = watches.sizes[CLOCK]
-    rank = 0 if right > clock else _first_at_least(watches, clock - right + 1)
+    rank = 0 if right > clock else _first_before(watches, right)
     while rank < watches.table.shape[1] and left <= before(clock, watches.table[LENGTH, rank]):
         tell(watches, rank, tag, sign)
         rank += 1
 
 
 @part
-def _first_at_least(watches: Triggers, length: int) -> int:
+def _first_before(watches: Triggers, label: int) -> int:
+    """The first watch whose cut is before a label; the number of watches, if none is."""
+    clock = watches.sizes[CLOCK]
     low, high = 0, watches.table.shape[1]
     while low < high:
         middle = (low + high) // 2
-        if watches.table[LENGTH, middle] >= length:
+        if before(clock, watches.table[LENGTH, middle]) < label:
             high = middle
         else:
             low = middle + 1

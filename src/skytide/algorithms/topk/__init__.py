@@ -1,0 +1,1 @@
+"""The best k rows by one score: published algorithms and honest outsiders."""
