@@ -8,6 +8,7 @@ the median over the rounds: of the times, and of the ratios of times taken in th
 from __future__ import annotations
 
 import argparse
+import copy
 import gc
 import json
 import math
@@ -26,8 +27,10 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numba
 import numpy as np
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from skytide.data import anti_correlated, correlated, independent
+from skytide.kernel import sources_stamp
 
 RESULTS = Path(__file__).parent / "results"
 DISTRIBUTIONS = {
@@ -88,6 +91,12 @@ class Feed:
             self.algorithm.push(self.values[part - 1], part, part)
         return self
 
+    def twin(self) -> Feed:
+        """Another feed in the same state."""
+        other = copy.copy(self)
+        other.algorithm = copy.deepcopy(self.algorithm)
+        return other
+
     def window(self, length: int | None = None) -> np.ndarray:
         """The last rows read."""
         return self.values[self.seen - (length or self.length) : self.seen]
@@ -142,6 +151,11 @@ def ratio(times: Times, slow: str, fast: str) -> float:
     """How many times as long one contender takes as another: median of the rounds' ratios."""
     pairs = zip(times[slow], times[fast], strict=True)
     return statistics.median(a / b for a, b in pairs)
+
+
+def mean(values: Iterable[float]) -> float:
+    """The average."""
+    return float(statistics.fmean(values))
 
 
 def middle(values: Iterable[float]) -> float:
@@ -208,6 +222,7 @@ class Bench:
                 "numpy": np.__version__,
                 "numba": numba.__version__,
             },
+            "sources": sources_stamp()[:12],
             "parameters": parameters,
             "notes": self.notes,
             "tables": self.tables,
@@ -219,6 +234,8 @@ class Bench:
 
     def picture(self, figure: Any) -> None:
         """Write the picture."""
+        for axes in figure.axes:
+            _plain_ticks(axes)
         figure.tight_layout()
         figure.savefig(self.folder / f"{self.name}.png", dpi=110)
         plt.close(figure)
@@ -235,6 +252,11 @@ def shown(value: Any) -> str:
     if value == 0 or abs(value) >= 100:
         return f"{value:,.0f}"
     return f"{value:.{max(0, 2 - math.floor(math.log10(abs(value))))}f}"
+
+
+def met(is_so: bool) -> str:
+    """For the column that says whether a target is met."""
+    return "yes" if is_so else "NO"
 
 
 def times_as(value: float) -> str:
@@ -279,6 +301,29 @@ def label(axes: Any, title: str, x: str, y: str, *, log: str = "") -> None:
         axes.set_yscale("log")
 
 
-def legend(axes: Any) -> None:
+def legend(axes: Any, **options: Any) -> None:
     """A small legend where there is room."""
-    axes.legend(fontsize=8)
+    axes.legend(fontsize=8, **options)
+
+
+def _plain_ticks(axes: Any) -> None:
+    """On logarithmic axes 10k instead of 10^4, and more ticks where there are few decades."""
+    for axis in (axes.xaxis, axes.yaxis):
+        if axis.get_scale() == "log":
+            low, high = axis.get_view_interval()
+            within = (1.0,) if high / low > 200 else (1.0, 2.0, 5.0)
+            axis.set_major_locator(LogLocator(subs=within, numticks=12))
+            axis.set_major_formatter(FuncFormatter(lambda value, _: compact(value)))
+            axis.set_minor_formatter(NullFormatter())
+
+
+def compact(value: float) -> str:
+    """A number for an axis.
+
+    >>> compact(20_000), compact(0.05), compact(1e6)
+    ('20k', '0.05', '1M')
+    """
+    for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= size:
+            return f"{value / size:g}{unit}"
+    return f"{value:g}"
