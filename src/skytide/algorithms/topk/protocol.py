@@ -5,23 +5,24 @@ scores the younger row is better, so the order of rows is total and answers are 
 turns ``high`` into a sign and evaluates expressions.
 
 **Slides.** With ``every`` s the clock stands at multiples of s only (that is all that ``advance`` is
-given), and a row counts from the first multiple that is not before its label on: from
-``ceil(label / s) * s``, its *arrival*.  It counts while ``label > clock - length``, and is gone when the
-clock stands at ``ceil((label + length) / s) * s``, its *end*.  A slide is the rows of one arrival.  If s
-divides ``length`` they also end together; if not, they end at two different clocks.  A row that is
+given), and a row counts from the first multiple that is not before its label on, from
+``ceil(label / s) * s``, its *arrival*.  It counts while ``label > clock - length``, and is gone when
+the clock stands at ``ceil((label + length) / s) * s``, its *end*.  A slide is the rows of one arrival.
+If s divides ``length`` they also end together; if not, they end at two different clocks.  A row that is
 beaten by k rows which end no earlier than it does, of its own slide or of later ones, is in no answer
 of the whole window, now or ever.  For windows of time without ``every`` s is 1, a nanosecond: slides
 are then the rows of one time, and of the multiples of s nearly all are empty, so nothing may cost time
 or room for each multiple of s that passes.
 
-**A push spans as many slides as it likes.** Labels tell which.  The clock is moved first, to the end of
-the last of them; what stood at the clocks in between nobody can ask any more, and rows that the clock
-has passed already are ignored.  So a push of a million rows is one call, not ten thousand.  A push never
-holds a part of a slide of which there is more to come.
+**A push spans as many slides as it likes.** Labels tell which.  The clock is moved first, to the end
+of the last of them; what stood at the clocks in between nobody can ask any more, and rows that the
+clock has passed already are ignored.  So a push of a million rows is one call, not ten thousand.  Only
+the last slide may be continued by another push, at the same clock: more rows of the same time.
 
-**Gaps.** Positions and labels ascend (positions strictly) but need not be consecutive: rows that can be in no answer
-may have been left out beforehand, as ``admission`` does with large batches and ``load`` with a
-saved state.  So the size of a slide or partition is told by labels, never by counting rows.
+**Gaps.** Positions and labels ascend, positions strictly, but need not be consecutive: rows that can
+be in no answer may have been left out beforehand, as ``admission`` does with large batches and
+``load`` with a saved state.  So the extent of a slide or partition is told by labels, never by
+counting rows.
 """
 
 from __future__ import annotations
@@ -72,8 +73,8 @@ class TopKAlgorithm(Protocol):
 
         Returns for each clock the position of the *worst* row of the answer that stands there, the
         k-th best or, of fewer than k rows, the last; -1 if no row counts.  Knowing it is knowing the
-        answer.  No label is greater than the last clock.  This is how benchmarks and tests have the answer
-        kept current at every slide without a call from Python for each."""
+        answer.  No label is greater than the last clock.  So benchmarks and tests have the answer kept
+        current at every slide without a call from Python for each."""
 
     def answer(self, length: int | None) -> Ints:
         """The positions, ascending, of the k best rows with ``label > clock - length``."""
