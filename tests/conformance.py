@@ -18,7 +18,11 @@ from numba.core import config
 import oracles
 from skytide.engine import ALGORITHMS
 
-SLIDING: list[Any] = [line.load() for line in ALGORITHMS.values()]
+SLIDING: list[Any] = [
+    made
+    for made in (line.load() for line in ALGORITHMS.values())
+    if not getattr(made, "ranking", 0)
+]
 
 JIT = not config.DISABLE_JIT
 EXAMPLES = 100 if JIT else 10
