@@ -36,7 +36,7 @@ from skytide.query import (
 )
 
 if TYPE_CHECKING:
-    from skytide.engine import Engine, algorithms, load
+    from skytide.engine import Engine, load
     from skytide.watches import Watch
 
 __version__ = "0.1.0"
@@ -52,7 +52,6 @@ __all__ = [
     "SkytideError",
     "StateError",
     "Watch",
-    "algorithms",
     "everything",
     "high",
     "last",
@@ -66,7 +65,7 @@ __all__ = [
     "top_pairs",
 ]
 
-_LAZY = {"Engine": "engine", "algorithms": "engine", "load": "engine", "Watch": "watches"}
+_LAZY = {"Engine": "engine", "load": "engine", "Watch": "watches"}
 
 
 def __getattr__(name: str) -> Any:

@@ -46,6 +46,15 @@ class Algorithm:
         module, _, name = self.where.partition(":")
         return getattr(importlib.import_module(f"skytide.algorithms.{module}"), name)
 
+    def refuses(self, query: Query) -> str:
+        """What of the query it cannot do; nothing if it can do all of it."""
+        made = self.load()
+        if query.k > 1 and not made.any_k:
+            return "answers skylines only, not skybands"
+        if getattr(query.window, "history", False) and not made.history:
+            return "keeps no history"
+        return ""
+
 
 ALGORITHMS = {
     line.name: line
@@ -62,13 +71,11 @@ ALGORITHMS = {
 }
 
 
-def algorithms() -> dict[str, str]:
-    """The names that ``query.open(algorithm=...)`` takes, and what each does.
-
-    >>> algorithms()["n-of-n-flat"]
-    'R_N by flat blocked scan alone'
-    """
-    return {line.name: line.about for line in ALGORITHMS.values()}
+def algorithms_for(query: Query) -> dict[str, str]:
+    """The algorithms that can do what the query asks, the default first, and what each does."""
+    default = _default_algorithm(query)
+    able = {name: line.about for name, line in ALGORITHMS.items() if not line.refuses(query)}
+    return {default: able[default], **able}
 
 
 @dataclass(frozen=True)
@@ -432,16 +439,12 @@ def _made(query: Query, name: str, length: int | None) -> Any:
             f"there is no algorithm {name!r}.{did_you_mean(name, ALGORITHMS)}",
             f"the algorithms are {', '.join(ALGORITHMS)}",
         )
+    if refused := ALGORITHMS[name].refuses(query):
+        raise QueryError(
+            f"the algorithm {name} {refused}",
+            f"leave it out, or take {' or '.join(algorithms_for(query))}",
+        )
     made = ALGORITHMS[name].load()
-    if query.k > 1 and not made.any_k:
-        raise QueryError(
-            f"the algorithm {name} answers skylines only, not skybands",
-            'leave the algorithm out, or take "n-of-n"',
-        )
-    if getattr(query.window, "history", False) and not made.history:
-        raise QueryError(
-            f"the algorithm {name} keeps no history", 'leave it out, or take "n12-of-n"'
-        )
     return made(len(query.preferences), query.k, query.ties == "newest", length)
 
 
@@ -502,4 +505,4 @@ def _refuse_spark(data: Any) -> None:
         )
 
 
-__all__ = ["ALGORITHMS", "AT", "TYPE", "Engine", "Stats", "algorithms", "load", "open_query"]
+__all__ = ["ALGORITHMS", "AT", "TYPE", "Engine", "Stats", "algorithms_for", "load", "open_query"]

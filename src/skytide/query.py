@@ -373,6 +373,17 @@ class Query:
 
         return open_query(self, algorithm)
 
+    def algorithms(self) -> dict[str, str]:
+        """The names that `open(algorithm=...)` takes for this query, the default first, and what
+        each does.
+
+        >>> list(skyline(low("price")).over(last(2, history=True)).algorithms())[0]
+        'n12-of-n'
+        """
+        from skytide.engine import algorithms_for
+
+        return algorithms_for(self)
+
     def answer(self, data: Any) -> Any:
         """The answer over given data: Arrow in, Arrow out; a Spark DataFrame in, one out.
 

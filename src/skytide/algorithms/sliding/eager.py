@@ -177,11 +177,11 @@ class Eager(OneLength):
     >>> eager = Eager(dims=2, k=1, newest=False, length=3)
     >>> rows = np.array([[1.0, 3.0], [3.0, 2.0], [2.0, 4.0], [4.0, 4.0]])
     >>> eager.advance(3)
-    >>> eager.push(rows[:3], np.arange(1, 4), np.arange(1, 4))
+    >>> taken = eager.push(rows[:3], np.arange(1, 4), np.arange(1, 4))
     >>> eager.answer(3)
     array([1, 2])
     >>> eager.advance(4)
-    >>> eager.push(rows[3:], np.array([4]), np.array([4]))
+    >>> taken = eager.push(rows[3:], np.array([4]), np.array([4]))
     >>> eager.answer(3)
     array([2, 3])
     """

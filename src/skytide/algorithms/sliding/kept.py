@@ -195,7 +195,7 @@ def insert_rows(
     Algorithm 1 as printed.  Otherwise the caller has moved it past the whole batch.
     """
     for i in range(start, points.shape[0]):
-        if each >= 0 and not advance(kept, labels[i], each):
+        if each >= 0 and not move_clock(kept, labels[i], each):
             return i
         if labels[i] <= kept.forest.sizes[forest.START]:
             continue  # older than the window
@@ -206,9 +206,16 @@ def insert_rows(
 
 @kernel
 def advance(kept: Kept, clock: int, length: int) -> bool:
+    """``move_clock``, for calls from Python."""
+    return move_clock(kept, clock, length)
+
+
+@part
+def move_clock(kept: Kept, clock: int, length: int) -> bool:
     """Move the clock: sound alarms, then lines 2-8 of Algorithm 1.  False: NEEDs room for events.
 
-    ``length`` 0 means that nothing expires.
+    ``length`` 0 means that nothing expires.  A part, because ``insert_rows`` moves the clock for each
+    row: were it the kernel itself, its references to arrays would be counted anew each time.
     """
     kept.watches.sizes[triggers.CLOCK] = clock
     while triggers.next_alarm(kept.watches) <= clock:

@@ -270,11 +270,11 @@ class Lazy(OneLength):
     >>> lazy = Lazy(dims=2, k=1, newest=False, length=3)
     >>> rows = np.array([[1.0, 3.0], [3.0, 2.0], [2.0, 4.0], [4.0, 4.0]])
     >>> lazy.advance(3)
-    >>> lazy.push(rows[:3], np.arange(1, 4), np.arange(1, 4))
+    >>> taken = lazy.push(rows[:3], np.arange(1, 4), np.arange(1, 4))
     >>> lazy.answer(3)
     array([1, 2])
     >>> lazy.advance(4)
-    >>> lazy.push(rows[3:], np.array([4]), np.array([4]))
+    >>> taken = lazy.push(rows[3:], np.array([4]), np.array([4]))
     >>> lazy.answer(3)
     array([2, 3])
     """
