@@ -16,7 +16,7 @@ from hypothesis import strategies as some
 from numba.core import config
 
 import oracles
-from skytide.engine import ALGORITHMS
+from skytide.choices import ALGORITHMS
 
 SLIDING: list[Any] = [
     made

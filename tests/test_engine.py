@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import skytide as st
-from skytide.engine import ALGORITHMS
+from skytide.choices import ALGORITHMS
 
 BEST = st.skyline(st.low("price"), st.high("volume"))
 EPOCH = np.datetime64("2024-01-01", "ns")

@@ -20,8 +20,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 import oracles
 import skytide as st
-
-pytest.importorskip("skytide.engine", reason="there is no engine yet")
+from skytide.choices import ALGORITHMS, any_length_algorithm
 
 Point = tuple[int, int]
 
@@ -59,11 +58,13 @@ class Asked:
             return st.skyband(self.k, *preferences, ties=ties)
         return st.skyline(*preferences, ties=ties)
 
-    def answer(self, points: list[Point], window: oracles.Window) -> oracles.Answer:
-        """The truth."""
+    def answer(
+        self, points: list[Point], window: oracles.Window, fewer: int | None = None
+    ) -> oracles.Answer:
+        """The truth, for a smaller k if one is given."""
+        k = fewer or (1 if self.kind == "skyline" else self.k)
         if self.kind == "top":
-            return oracles.top([x for x, _ in points], window, self.k)
-        k = self.k if self.kind == "skyband" else 1
+            return oracles.top([x for x, _ in points], window, k)
         return oracles.skyband([(x, -y) for x, y in points], window, k, self.newest)
 
 
@@ -105,12 +106,18 @@ class Machine(RuleBasedStateMachine):
     ) -> None:
         """Open the engine."""
         self.asked, self.length, self.every, self.history = asked, length, every, history
-        self.live = asked.question().over(window).open()
+        self.live = self.opened(asked.question().over(window), nosy)
         self.points: list[Point] = []
         self.times: list[int] = []
         self.now = START
         self.nosy = nosy
         self.watched: list[Watched] = []
+
+    def opened(self, query: Any, nosy: bool) -> Any:
+        """The default algorithm, or the first that answers for any part of the window."""
+        algorithm = None if nosy else any_length_algorithm(query)
+        self.any_length = ALGORITHMS[algorithm or query.open().algorithm].load().any_length
+        return query.open(algorithm)
 
     def push_rows(self, points: list[Point], times: list[int]) -> None:
         """Push rows that are not late."""
@@ -128,17 +135,19 @@ class Machine(RuleBasedStateMachine):
 
     def expected(self, how: dict[str, Any]) -> oracles.Answer:
         """The truth."""
-        return self.asked.answer(self.points, self.window(how))
+        return self.asked.answer(self.points, self.window(how), how.get("k"))
 
     def draw_window(self, data: some.DataObject) -> dict[str, Any]:
         """Some window the engine can be asked for."""
-        kinds = ["all", "last"] + ["between"] * self.history
+        kinds = ["all"] + ["last"] * self.any_length + ["between"] * self.history
         kind, n = data.draw(some.sampled_from(kinds)), data.draw(some.integers(1, self.length))
+        k = data.draw(some.none() | some.integers(1, self.live.query.k))
+        how: dict[str, Any] = {} if k is None else {"k": k}
         if kind == "last":
-            return {"last": n}
+            how["last"] = n
         if kind == "between":
-            return {"between": (data.draw(some.integers(*self.youngest(n))), n)}
-        return {}
+            how["between"] = data.draw(some.integers(*self.youngest(n))), n
+        return how
 
     def youngest(self, older: int) -> tuple[int, int]:
         """The least and the greatest near end of ``between`` for this far end."""
@@ -272,11 +281,13 @@ class Times(Machine):
         return 0, older - 1
 
     def spoken(self, how: dict[str, Any]) -> dict[str, Any]:
-        """Numbers are seconds."""
+        """Numbers are seconds, but for k."""
         return {
             name: tuple(f"{n} seconds" for n in value)
             if isinstance(value, tuple)
             else f"{value} seconds"
+            if name == "last"
+            else value
             for name, value in how.items()
         }
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as some
 
 import oracles
 from conformance import coordinates, pauses
-from skytide.engine import ALGORITHMS
+from skytide.choices import ALGORITHMS
 
 RANKING: list[Any] = [
     made for made in (line.load() for line in ALGORITHMS.values()) if getattr(made, "ranking", 0)

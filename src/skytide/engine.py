@@ -7,9 +7,8 @@ known here.
 
 from __future__ import annotations
 
-import importlib
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -18,64 +17,23 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from skytide.algorithms.static.sfs import skyline_sfs
+from skytide.algorithms.topk.admission import admitted
 from skytide.changes import AT, TYPE, between, nothing, table
-from skytide.errors import QueryError, SchemaError, StateError, did_you_mean
+from skytide.checks import whole
+from skytide.choices import any_length_algorithm, default_algorithm, made, ranks
+from skytide.errors import QueryError, SchemaError, StateError
 from skytide.payload import Payload
-from skytide.query import Everything, LastRows, LastTime, Query, Top, TopPairs, query_from_dict
+from skytide.query import Everything, LastTime, Query, Top, query_from_dict
 from skytide.rows import Batch, Reader
 from skytide.slides import check_on_time, on_time, ruler_of
 from skytide.state import State, pack, unpack
-from skytide.watches import Differ, Ledger, Watch
+from skytide.watches import Ledger, Watch, Watchers
 
 if TYPE_CHECKING:
     from skytide.keyed import KeyedEngine
 
 Ints = npt.NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class Algorithm:
-    """A line of the table of algorithms."""
-
-    name: str
-    where: str
-    about: str
-
-    def load(self) -> Any:
-        """Its class, imported when it is first wanted."""
-        module, _, name = self.where.partition(":")
-        return getattr(importlib.import_module(f"skytide.algorithms.{module}"), name)
-
-    def refuses(self, query: Query) -> str:
-        """What of the query it cannot do; nothing if it can do all of it."""
-        made = self.load()
-        if query.k > 1 and not made.any_k:
-            return "answers skylines only, not skybands"
-        if getattr(query.window, "history", False) and not made.history:
-            return "keeps no history"
-        return ""
-
-
-ALGORITHMS = {
-    line.name: line
-    for line in (
-        Algorithm("n-of-n", "sliding.n_of_n:NofN", "R_N, by flat scan while small, then R-tree"),
-        Algorithm("n-of-n-flat", "sliding.n_of_n:NofNFlat", "R_N by flat blocked scan alone"),
-        Algorithm("n-of-n-rtree", "sliding.n_of_n:NofNTree", "R_N by R-tree alone"),
-        Algorithm("n12-of-n", "sliding.n12_of_n:N12ofN", "all N rows, for questions on the past"),
-        Algorithm("eager", "sliding.eager:Eager", "Tao and Papadias, eager: an event list"),
-        Algorithm("lazy", "sliding.lazy:Lazy", "Tao and Papadias, lazy: work at expiry"),
-        Algorithm("recompute-sfs", "sliding.recompute:RecomputeSFS", "anew, sort-filter-skyline"),
-        Algorithm("recompute-klp", "sliding.recompute:RecomputeKLP", "anew, divide and conquer"),
-    )
-}
-
-
-def algorithms_for(query: Query) -> dict[str, str]:
-    """The algorithms that can do what the query asks, the default first, and what each does."""
-    default = _default_algorithm(query)
-    able = {name: line.about for name, line in ALGORITHMS.items() if not line.refuses(query)}
-    return {default: able[default], **able}
 
 
 @dataclass(frozen=True)
@@ -129,13 +87,11 @@ class Engine:
 
     def __init__(self, query: Query, algorithm: str | None = None) -> None:
         self.query = query
-        self.algorithm = algorithm or _default_algorithm(query)
+        self.algorithm = algorithm or default_algorithm(query)
         self._reader = Reader(query)
         self._ruler = ruler_of(query.window)
-        self._algorithm = _made(query, self.algorithm, self._ruler.length)
-        self._watcher: Any = self._algorithm
-        if not hasattr(self._algorithm, "events"):
-            self._watcher = Differ(self._algorithm)
+        self._algorithm = made(query, self.algorithm, self._ruler)
+        self._watchers = Watchers(self._algorithm)
         self._payload = Payload()
         self._waiting: list[_Rows] = []
         self._ledger = Ledger()
@@ -200,13 +156,14 @@ class Engine:
         ready = self._ready(clock)
         with self._timed("algorithm"):
             self._algorithm.advance(clock)
-            taken = [self._algorithm.push(r.values, r.positions, r.labels) for r in ready]
-        with self._timed("watches"):
-            if len(self._ledger):
-                self._ledger.book(self._watcher.events(), clock)
+            taken = [self._take_in(rows) for rows in ready]
         with self._timed("rows"):
             for rows, chosen in zip(ready, taken, strict=True):
                 self._keep(rows, chosen)
+        with self._timed("watches"):  # which may ask for rows just kept, and for some about to go
+            if len(self._ledger):
+                self._ledger.book(self._watchers.events(), clock)
+        with self._timed("rows"):
             self._payload.tidy(len(self._algorithm), self._wanted)
 
     def _ready(self, clock: int) -> list[_Rows]:
@@ -221,6 +178,17 @@ class Engine:
             ready.append(rows)
         return ready
 
+    def _take_in(self, rows: _Rows) -> Ints:
+        """Give rows to the algorithm; the indices of those that may ever be in an answer."""
+        values, positions, labels, _ = rows
+        taken: Ints
+        if not ranks(self._algorithm):
+            taken = self._algorithm.push(values, positions, labels)
+            return taken
+        chosen = admitted(values[:, 0], self.query.k)
+        taken = self._algorithm.push(values[chosen], positions[chosen], labels[chosen])
+        return chosen[taken]
+
     def _keep(self, rows: _Rows, chosen: Ints) -> None:
         if len(chosen) == len(rows.positions):
             self._payload.append(rows.positions, rows.table)
@@ -234,26 +202,62 @@ class Engine:
 
     # -- answers out -----------------------------------------------------------------------------
 
-    def answer(self, last: Any = None, between: Any = None) -> pa.Table:
+    def answer(self, last: Any = None, between: Any = None, k: int | None = None) -> pa.Table:
         """The rows that are the answer now, in order of arrival (of a top k: best first).
 
         ``last``: over the last n <= N rows, or the last part of a window of time, only.
         ``between=(n1, n2)``: over the rows from the n1th to the n2th most recent, or as long ago as
         the first but not as the second length of time; the window must keep its ``history``.
+        ``k``: the same question for a smaller k.
         """
+        return self._ranked(self._rows_at(self._asked(last, between, k)()))
+
+    def _asked(self, last: Any, between: Any, k: int | None) -> Callable[[], Ints]:
+        """What answers such a question, again and again, with positions; refused if it is wrong."""
         if between is not None:
             _refuse_both(last)
-            positions = self._between(self._ages(between))
+            ages = self._ages(between)
+
+            def ask() -> Ints:
+                return self._between(ages)
         else:
-            positions = self._algorithm.answer(self._length(last))
-        return self._ranked(self._rows_at(positions))
+            length = self._length(last)
+
+            def ask() -> Ints:
+                positions: Ints = self._algorithm.answer(length)
+                return positions
+
+        if k is None:
+            return ask
+        fewer = self._fewer(k)
+        return lambda: self._best(ask(), fewer)
+
+    def _fewer(self, k: int) -> int:
+        fewer = whole(k, "k")
+        if fewer > self.query.k:
+            raise QueryError(
+                f"k={fewer:,} asks for more than this query keeps rows for, k={self.query.k:,}",
+                f"ask for {self.query.k:,} at most, or open a query with a greater k",
+            )
+        return fewer
+
+    def _best(self, positions: Ints, k: int) -> Ints:
+        """Those of an answer, given as positions, that are the answer for a smaller k too.
+
+        Whatever beats a row of the answer is in the answer: fewer rows beat it.
+        """
+        if not len(positions):
+            return positions
+        values = self._reader.read(self._rows_at(positions)).values
+        return positions[skyline_sfs(values, k, self.query.ties == "newest")]
 
     def _length(self, last: Any) -> int | None:
         length = self._ruler.span(last)
         if length != self._ruler.length and not self._algorithm.any_length:
+            able = any_length_algorithm(self.query)
             raise QueryError(
                 f"the algorithm {self.algorithm} answers for the whole window only",
-                'open the query with the default algorithm, or with "n-of-n"',
+                f'open the query with algorithm="{able}", which answers for any part of it',
             )
         return length
 
@@ -309,28 +313,23 @@ class Engine:
 
     # -- watches ---------------------------------------------------------------------------------
 
-    def watch(self, last: Any = None, between: Any = None, snapshot: bool = True) -> Watch:
-        """A standing query on this engine, of its own ``last`` or ``between`` as in ``answer``.
+    def watch(
+        self, last: Any = None, between: Any = None, k: int | None = None, snapshot: bool = True
+    ) -> Watch:
+        """A standing query on this engine, of its own ``last``, ``between`` and ``k`` as in ``answer``.
 
         With ``snapshot`` its first changes insert the answer as it is now; without, only what
         changes from now on is told.
         """
-        if between is not None:
-            _refuse_both(last)
-            ages = self._ages(between)
-            name, positions = self._watch_between(ages), self._between(ages)
+        ask = self._asked(last, between, k)
+        if k is not None:
+            name = self._watchers.watch_answer(ask)
+        elif between is not None:
+            name = self._watchers.watch_between(self._ages(between), ask)
         else:
-            length = self._length(last)
-            name, positions = self._watcher.watch(length), self._algorithm.answer(length)
-        self._ledger.open(name, self._all_new(positions) if snapshot else nothing())
-        return Watch(self, name, lambda: self.answer(last, between))
-
-    def _watch_between(self, ages: tuple[int, int]) -> int:
-        if hasattr(self._watcher, "watch_between"):
-            name: int = self._watcher.watch_between(*ages)
-            return name
-        differ: Differ = self._watcher
-        return differ.watch_answer(lambda: self._between(ages))
+            name = self._watchers.watch(self._length(last))
+        self._ledger.open(name, self._all_new(ask()) if snapshot else nothing())
+        return Watch(self, name, lambda: self.answer(last, between, k))
 
     def _all_new(self, positions: Ints) -> Any:
         return between(np.zeros(0, np.int64), positions, self._clock())
@@ -344,7 +343,7 @@ class Engine:
 
     def _close_watch(self, name: int) -> None:
         if name in self._ledger:
-            self._watcher.unwatch(name)
+            self._watchers.unwatch(name)
             self._ledger.close(name)
 
     # -- the engine itself -----------------------------------------------------------------------
@@ -418,36 +417,6 @@ def _refuse_both(last: Any) -> None:
         raise QueryError("last= and between= ask for two different windows", "give one of them")
 
 
-def _default_algorithm(query: Query) -> str:
-    """The best algorithm we have for a query."""
-    window = query.window
-    if isinstance(query.question, TopPairs) or not isinstance(
-        window, (LastRows, LastTime, Everything)
-    ):
-        raise QueryError(
-            f"no engine answers {query} yet",
-            "skyline, skyband and top are answered over last(...) and everything()",
-        )
-    return "n12-of-n" if getattr(window, "history", False) else "n-of-n"
-
-
-def _made(query: Query, name: str, length: int | None) -> Any:
-    """The algorithm itself, if it can do what the query asks."""
-    _default_algorithm(query)
-    if name not in ALGORITHMS:
-        raise QueryError(
-            f"there is no algorithm {name!r}.{did_you_mean(name, ALGORITHMS)}",
-            f"the algorithms are {', '.join(ALGORITHMS)}",
-        )
-    if refused := ALGORITHMS[name].refuses(query):
-        raise QueryError(
-            f"the algorithm {name} {refused}",
-            f"leave it out, or take {' or '.join(algorithms_for(query))}",
-        )
-    made = ALGORITHMS[name].load()
-    return made(len(query.preferences), query.k, query.ties == "newest", length)
-
-
 def open_query(query: Query, algorithm: str | None = None) -> Engine | KeyedEngine:
     """The engine of a query: one :class:`Engine`, or one for every key."""
     if query.keys:
@@ -457,9 +426,10 @@ def open_query(query: Query, algorithm: str | None = None) -> Engine | KeyedEngi
     return Engine(query, algorithm)
 
 
-def load(blob: bytes) -> Engine | KeyedEngine:
+def load(blob: bytes, query: Query | None = None) -> Engine | KeyedEngine:
     """The engine that ``save`` wrote; it gives the same answers.  Watches are opened anew.
 
+    ``query`` must be the one that was saved; it is needed only if it scores by a Python function.
     Raises StateError for anything but a whole, unaltered state of a version we know.
 
     >>> import skytide as st
@@ -470,13 +440,33 @@ def load(blob: bytes) -> Engine | KeyedEngine:
     """
     state = unpack(blob)
     try:
-        engine = open_query(query_from_dict(state.facts["query"]), state.facts["algorithm"])
+        engine = open_query(_query_of(state, query), state.facts["algorithm"])
         engine._restore(state)
+    except StateError:
+        raise
     except (KeyError, TypeError, ValueError, pa.ArrowException) as error:
         raise StateError(
             f"this state contradicts itself: {error}", "start a new engine with query.open()"
         ) from error
     return engine
+
+
+def _query_of(state: State, expected: Query | None) -> Query:
+    """The query of a state, which is the one expected if any is."""
+    if expected is None:
+        for preference in state.facts["query"]["question"]["preferences"]:
+            if "function" in preference:
+                raise StateError(
+                    f"the query of this state scores by a function, {preference['function']}",
+                    "give the query it was saved from: st.load(blob, query=...)",
+                )
+        return query_from_dict(state.facts["query"])
+    if state.facts["query"] != expected.to_dict():
+        raise StateError(
+            "this state is of another query than the one given",
+            "load it with the query it was saved from, or start anew with query.open()",
+        )
+    return expected
 
 
 def changes_of(query: Query, stream: Iterable[Any]) -> Iterator[pa.Table]:
@@ -505,4 +495,4 @@ def _refuse_spark(data: Any) -> None:
         )
 
 
-__all__ = ["ALGORITHMS", "AT", "TYPE", "Engine", "Stats", "algorithms_for", "load", "open_query"]
+__all__ = ["AT", "TYPE", "Engine", "Stats", "load", "open_query"]

@@ -102,13 +102,16 @@ class KeyedEngine:
 
     # -- answers out -----------------------------------------------------------------------------
 
-    def answer(self, last: Any = None, between: Any = None, key: Any = None) -> pa.Table:
+    def answer(
+        self, last: Any = None, between: Any = None, k: int | None = None, key: Any = None
+    ) -> pa.Table:
         """The answers of all keys, one after the other, or of one ``key`` alone."""
+        asked = last, between, k
         if key is not None:
-            return self._of(key).answer(last, between)
-        answers = [engine.answer(last, between) for engine in self._current().values()]
+            return self._of(key).answer(*asked)
+        answers = [engine.answer(*asked) for engine in self._current().values()]
         if not answers:
-            Engine(self._each, self.algorithm).answer(last, between)  # the question must be right
+            Engine(self._each, self.algorithm).answer(*asked)  # the question must be right
         return pa.concat_tables([self._empty(), *answers])
 
     def _of(self, key: Any) -> Engine:
@@ -130,10 +133,12 @@ class KeyedEngine:
         table = point.read(row).table
         return self._of(self._key(table)).explain(table)
 
-    def watch(self, last: Any = None, between: Any = None, snapshot: bool = True) -> KeyedWatch:
+    def watch(
+        self, last: Any = None, between: Any = None, k: int | None = None, snapshot: bool = True
+    ) -> KeyedWatch:
         """A standing query on every key, also on those that are yet to come."""
-        Engine(self._each, self.algorithm).watch(last, between)  # the question must be right
-        watch = KeyedWatch(self, last, between)
+        Engine(self._each, self.algorithm).watch(last, between, k)  # the question must be right
+        watch = KeyedWatch(self, (last, between, k))
         for key, engine in self._current().items():
             watch.follow(key, engine, snapshot)
         self._watches.append(watch)
@@ -187,13 +192,13 @@ class KeyedEngine:
 class KeyedWatch:
     """A standing query on every key; made by :meth:`KeyedEngine.watch`."""
 
-    def __init__(self, engine: KeyedEngine, last: Any, between: Any) -> None:
-        self._engine, self._last, self._between = engine, last, between
+    def __init__(self, engine: KeyedEngine, asked: tuple[Any, Any, int | None]) -> None:
+        self._engine, self._asked = engine, asked
         self._each: dict[Key, Any] = {}
 
     def follow(self, key: Key, engine: Engine, snapshot: bool = True) -> None:
         """Watch one more key."""
-        self._each[key] = engine.watch(self._last, self._between, snapshot)
+        self._each[key] = engine.watch(*self._asked, snapshot)
 
     def changes(self) -> pa.Table:
         """What entered and left the answers of all keys since last asked, key after key."""
@@ -210,7 +215,7 @@ class KeyedWatch:
 
     def answer(self) -> pa.Table:
         """The watched answers as they are now."""
-        return self._engine.answer(self._last, self._between)
+        return self._engine.answer(*self._asked)
 
     def close(self) -> None:
         """Stop watching."""

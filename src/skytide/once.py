@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from skytide.engine import _default_algorithm
+from skytide.choices import default_algorithm
 from skytide.query import LastTime, Query, Top
 from skytide.rows import Batch, Reader
 from skytide.slides import Ruler, ruler_of
@@ -26,7 +26,7 @@ def answer_table(query: Query, data: Any) -> pa.Table:
     >>> answer_table(query, {"symbol": ["a", "b", "a"], "price": [1, 2, 3]}).to_pylist()
     [{'symbol': 'b', 'price': 2}, {'symbol': 'a', 'price': 3}]
     """
-    _default_algorithm(query)
+    default_algorithm(query)
     batch = Reader(query).read(data)
     ruler = ruler_of(query.window)
     newest = int(batch.labels.max()) if batch.labels is not None and len(batch.labels) else None

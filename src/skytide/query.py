@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from skytide.checks import one_of, quoted, sequence, text, tidy, whole
 from skytide.errors import QueryError, did_you_mean
-from skytide.preferences import Preference, high, low, plain_column
+from skytide.preferences import Preference, high, low
 from skytide.windows import (
     Everything,
     LastRows,
@@ -244,7 +244,7 @@ def _check_preferences(preferences: Sequence[Any]) -> None:
                 f"{preference!r} is not a preference",
                 'say which end is better: low("price") or high("price")',
             )
-        key = plain_column(preference.expression) or preference.expression, preference.direction
+        key = preference.identity, preference.direction
         if key in seen:
             raise QueryError(f"the preference {preference!r} is given twice", "leave one of them")
         seen.add(key)
@@ -380,7 +380,7 @@ class Query:
         >>> list(skyline(low("price")).over(last(2, history=True)).algorithms())[0]
         'n12-of-n'
         """
-        from skytide.engine import algorithms_for
+        from skytide.choices import algorithms_for
 
         return algorithms_for(self)
 
@@ -417,10 +417,7 @@ class Query:
         """
         question = {
             **_plain(self.question, _QUESTIONS),
-            "preferences": [
-                {"direction": one.direction, "expression": one.expression}
-                for one in self.preferences
-            ],
+            "preferences": list(map(_plain_preference, self.preferences)),
         }
         window = _plain(self.window, _WINDOWS)
         return {"question": question, "window": window, "keys": list(self.keys)}
@@ -491,7 +488,21 @@ def _built(plain: Any, kinds: Mapping[str, type[Any]], what: str) -> Any:
     return cls(**values)
 
 
+def _plain_preference(one: Preference) -> dict[str, Any]:
+    if one.score is None:
+        return {"direction": one.direction, "expression": one.expression}
+    # Enough to recognise it by, not to call it: a function does not travel as data.
+    columns = list(one.score.columns)
+    return {"direction": one.direction, "function": one.score.source, "columns": columns}
+
+
 def _preference(plain: Any) -> Preference:
+    if isinstance(plain, Mapping) and "function" in plain:
+        raise QueryError(
+            f"the preference scores by the Python function {plain['function']}, "
+            "which data cannot carry",
+            "build the query in Python",
+        )
     _check_fields(plain, {"direction", "expression"}, "a preference")
     return Preference(plain["expression"], plain["direction"])
 

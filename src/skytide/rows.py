@@ -19,6 +19,7 @@ from skytide.errors import BadRows, SchemaError, did_you_mean
 from skytide.expressions import INEXACT, Expression, parse
 from skytide.preferences import Preference, plain_column, sql_name
 from skytide.query import LastTime, Query, TopPairs
+from skytide.scores import ScoredColumns
 from skytide.tables import to_table
 from skytide.values import EXACT_INTEGER, MOMENTS, doubles, kind, plain, storable, ticks
 from skytide.widening import widens
@@ -216,7 +217,7 @@ class _Source(NamedTuple):
     sql: str
     sign: int
     column: int
-    expression: Expression | None
+    expression: Expression | ScoredColumns | None
     data_type: Any
 
 
@@ -275,6 +276,8 @@ def _named(preference: Preference) -> str:
 
 def _source(name: str, sign: int, preference: Preference | None, schema: pa.Schema) -> _Source:
     sql = sql_name(name) if preference is None else preference.expression
+    if preference is not None and preference.score is not None:
+        return _Source(name, sql, sign, -1, ScoredColumns(preference.score), pa.float64())
     if preference is None or plain_column(sql):
         index = schema.get_field_index(name)
         data_type, expression = schema.field(index).type, None

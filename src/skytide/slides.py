@@ -28,6 +28,8 @@ class Ruler(Protocol):
 
     length: int | None
     """The longest window, in labels; None: everything."""
+    every: int
+    """The clock stands at multiples of so many labels only."""
 
     def labels(self, batch: Batch, positions: Ints) -> Ints:
         """The labels of new rows."""
@@ -57,7 +59,7 @@ class RowRuler:
     """
 
     def __init__(self, length: int | None, every: int = 1) -> None:
-        self.length, self._every = length, every
+        self.length, self.every = length, every
 
     def labels(self, batch: Batch, positions: Ints) -> Ints:
         """Positions label themselves."""
@@ -65,7 +67,7 @@ class RowRuler:
 
     def moved_to(self, newest: int) -> int:
         """The last whole slide."""
-        return newest // self._every * self._every
+        return newest // self.every * self.every
 
     def span(self, last: Any) -> int | None:
         """``last`` rows, at most N."""
@@ -121,6 +123,7 @@ class TimeRuler:
     def __init__(self, window: LastTime) -> None:
         self._window = window
         self.length: int | None = window.length_ns
+        self.every = window.every_ns or 1
 
     def labels(self, batch: Batch, positions: Ints) -> Ints:
         """The time of the row."""
@@ -129,8 +132,7 @@ class TimeRuler:
 
     def moved_to(self, newest: int) -> int:
         """Now, or the last multiple of ``every``."""
-        every = self._window.every_ns
-        return newest if every is None else newest // every * every
+        return newest // self.every * self.every
 
     def span(self, last: Any) -> int | None:
         """``last`` as nanoseconds, at most the window's length."""

@@ -116,20 +116,58 @@ class Ledger:
         return np.unique(np.concatenate([np.zeros(0, np.int64), *parts]))
 
 
-class Differ:
-    """Watches for an algorithm that has none: the answer is asked anew and compared."""
+class Watchers:
+    """All watches of an engine: those its algorithm keeps itself, and answers that are compared.
+
+    An algorithm's own watches bear even names, the others odd ones.
+    """
 
     def __init__(self, algorithm: SlidingAlgorithm) -> None:
         self._algorithm: Any = algorithm
+        self._differ = Differ()
+
+    def watch(self, length: int | None) -> int:
+        """Watch the answer over rows with ``label > clock - length``."""
+        if hasattr(self._algorithm, "watch"):
+            return 2 * int(self._algorithm.watch(length))
+        return self.watch_answer(lambda: self._algorithm.answer(length))
+
+    def watch_between(self, ages: tuple[int, int], ask: Callable[[], Ints]) -> int:
+        """Watch the answer over rows of these ages, which ``ask`` answers too."""
+        if hasattr(self._algorithm, "watch_between"):
+            return 2 * int(self._algorithm.watch_between(*ages))
+        return self.watch_answer(ask)
+
+    def watch_answer(self, ask: Callable[[], Ints]) -> int:
+        """Watch whatever ``ask`` answers."""
+        return 2 * self._differ.watch(ask) + 1
+
+    def unwatch(self, name: int) -> None:
+        """Stop a watch."""
+        (self._differ if name % 2 else self._algorithm).unwatch(name // 2)
+
+    def events(self) -> tuple[Ints, Ints, Ints]:
+        """What happened since last asked: watch, position, sign."""
+        who, what, sign = self._differ.events()
+        if not hasattr(self._algorithm, "events"):
+            return 2 * who + 1, what, sign
+        names, positions, signs = self._algorithm.events()
+        return (
+            np.concatenate([2 * names, 2 * who + 1]),
+            np.concatenate([positions, what]),
+            np.concatenate([signs, sign]),
+        )
+
+
+class Differ:
+    """Watches that are kept by asking for the answer anew and comparing."""
+
+    def __init__(self) -> None:
         self._asks: dict[int, Callable[[], Ints]] = {}
         self._last: dict[int, Ints] = {}
         self._next = 0
 
-    def watch(self, length: int | None) -> int:
-        """Watch the answer over rows with ``label > clock - length``."""
-        return self.watch_answer(lambda: self._algorithm.answer(length))
-
-    def watch_answer(self, ask: Callable[[], Ints]) -> int:
+    def watch(self, ask: Callable[[], Ints]) -> int:
         """Watch whatever ``ask`` answers."""
         name, self._next = self._next, self._next + 1
         self._asks[name], self._last[name] = ask, ask()
