@@ -521,3 +521,20 @@ def test_one_shot_answers_of_time_need_no_order() -> None:
     rows = ticks((50, 3.0), (1, 1.0), (45, 2.0))
     query = st.skyline(st.low("price")).over(st.last("10 seconds"))
     assert prices(query.answer(rows)) == [2.0]
+
+
+def test_an_engine_shows_itself_in_a_notebook_and_escapes_what_it_shows() -> None:
+    live = st.skyline(st.low("price")).over(st.last(50)).open()
+    live.push({"price": [1.0] * 12, "<b>": ["<script>"] * 12})
+    shown = live._repr_html_()
+    assert "<script>" not in shown
+    assert "&lt;script&gt;" in shown
+    assert "the skyline of low price over the last 50 rows" in shown
+    assert "and 2 more" in shown
+    assert "1 keys" in _keyed_shown()
+
+
+def _keyed_shown() -> str:
+    keyed = st.skyline(st.low("price")).over(st.last(5)).per("id").open()
+    keyed.push({"price": [1.0], "id": ["<i>"]})
+    return str(keyed._repr_html_())

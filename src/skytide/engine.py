@@ -23,6 +23,7 @@ from skytide.changes import AT, TYPE, between, nothing, table
 from skytide.checks import whole
 from skytide.choices import any_length_algorithm, default_algorithm, made, ranks
 from skytide.errors import QueryError, SchemaError, StateError
+from skytide.notebook import engine_html
 from skytide.payload import Payload
 from skytide.query import Everything, LastTime, Query, Top, query_from_dict
 from skytide.rows import Batch, Reader
@@ -410,6 +411,10 @@ class Engine:
     def __repr__(self) -> str:
         kept = len(self._algorithm)
         return f"<Engine: {self.query}; {self._seen:,} rows seen, {kept:,} kept>"
+
+    def _repr_html_(self) -> str:
+        figures = {"rows seen": self._seen, "kept": len(self._algorithm)}
+        return engine_html(str(self.query), figures, self.answer())
 
 
 def _refuse_both(last: Any) -> None:

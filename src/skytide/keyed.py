@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from skytide.engine import Engine, Stats
 from skytide.errors import QueryError, StateError
+from skytide.notebook import engine_html
 from skytide.once import key_groups
 from skytide.query import LastTime, Query
 from skytide.rows import Reader
@@ -187,6 +188,9 @@ class KeyedEngine:
 
     def __repr__(self) -> str:
         return f"<KeyedEngine: {self.query}; {len(self._engines):,} keys>"
+
+    def _repr_html_(self) -> str:
+        return engine_html(str(self.query), {"keys": len(self._engines)}, self.answer())
 
 
 class KeyedWatch:

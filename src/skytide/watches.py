@@ -46,6 +46,9 @@ class Watch:
         """The watched answer as it is now."""
         return self._ask()
 
+    def __repr__(self) -> str:
+        return f"<Watch {self._name} on {self._engine!r}>"
+
     def close(self) -> None:
         """Stop watching.  Closing twice is harmless."""
         self._engine._close_watch(self._name)
