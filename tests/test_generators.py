@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 import skytide.data as data
-from skytide.data.generators import CHUNK, SYMBOLS, VENUES
+from skytide.data.generators import CHUNK
+from skytide.data.market import SYMBOLS, VENUES
 
 POINTS = [data.independent, data.correlated, data.anti_correlated]
 
@@ -136,3 +137,48 @@ def test_a_stream_of_trades_gives_the_rows_of_one_call(batch, seed):
     batches = data.trade_stream(seed, batch)
     streamed = pa.concat_tables([next(batches) for _ in range(3)])
     assert streamed.combine_chunks() == data.trades(3 * batch, seed).combine_chunks()
+
+
+@given(
+    kind=some.sampled_from(data.KINDS),
+    start=some.integers(0, 3 * CHUNK),
+    rows=some.integers(0, 2 * CHUNK),
+    cut=some.integers(0, 2 * CHUNK),
+)
+@settings(max_examples=20, deadline=None)
+def test_any_part_of_a_stream_can_be_made_alone(kind, start, rows, cut):
+    """A replayed task reads the same rows, however the stream was cut the first time."""
+    make = {"dims": 2, "seed": 3, "keys": 5 if kind != "trades" else 0}
+    whole = pa.concat_tables(data.span(kind, 0, start + rows + 1, **make))
+    middle = start + min(cut, rows)
+    parts = [
+        *data.span(kind, start, middle, **make),
+        *data.span(kind, middle, start + rows, **make),
+    ]
+    alone = pa.concat_tables([whole.slice(0, 0), *parts])
+    assert alone.combine_chunks() == whole.slice(start, rows).combine_chunks()
+
+
+def test_parts_far_out_cost_no_more():
+    table = pa.concat_tables(data.span("trades", 10**12, 10**12 + 5, seed=1))
+    assert table.num_rows == 5
+    assert pc.min(table["price"]).as_py() > 50
+
+
+def test_keys_are_few_and_all_used():
+    table = next(data.span("correlated", 0, CHUNK, keys=7))
+    assert sorted(pc.unique(table["key"]).to_pylist()) == list(range(7))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"kind": "trade"}, "unknown kind 'trade'.*trades"),
+        ({"kind": "independent", "dims": 0}, "dims is 0"),
+        ({"kind": "independent", "keys": -1}, "keys is -1"),
+        ({"kind": "trades", "start": -1}, "start is -1"),
+    ],
+)
+def test_bad_parts_are_named(options, message):
+    with pytest.raises(ValueError, match=message):
+        data.span(**{"start": 0, "stop": 1, **options})

@@ -6,15 +6,17 @@ from skytide.data.generators import (
     correlated,
     independent,
     stream,
-    trade_stream,
-    trades,
 )
+from skytide.data.market import trade_stream, trades
+from skytide.data.spans import KINDS, span
 
 __all__ = [
+    "KINDS",
     "Distribution",
     "anti_correlated",
     "correlated",
     "independent",
+    "span",
     "stream",
     "trade_stream",
     "trades",

@@ -1,4 +1,4 @@
-"""Seeded generators of benchmark rows and of demo trades.
+"""Seeded generators of benchmark rows.
 
 The three distributions are those of S. Börzsönyi, D. Kossmann and K. Stocker, "The skyline
 operator" (ICDE 2001), on which skyline algorithms have been compared ever since.
@@ -12,13 +12,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 Distribution = Literal["independent", "correlated", "anti-correlated"]
 Floats: TypeAlias = NDArray[np.float64]
@@ -73,20 +70,26 @@ def stream(
     """
     if distribution not in _DRAWS:
         raise ValueError(f"unknown distribution {distribution!r}. Hint: one of {list(_DRAWS)}")
-    _at_least("dims", dims, 1)
-    _at_least("batch", batch, 1)
-    return map(np.concatenate, _cut(_chunks(distribution, dims, seed), batch))
+    at_least("dims", dims, 1)
+    at_least("batch", batch, 1)
+    chunks = (chunk_of(distribution, dims, seed, index) for index in itertools.count())
+    return map(np.concatenate, cut(chunks, batch))
 
 
 def _take(distribution: Distribution, rows: int, dims: int, seed: int) -> Floats:
-    _at_least("rows", rows, 0)
+    at_least("rows", rows, 0)
     return next(stream(distribution, dims, seed, max(rows, 1)))[:rows]
 
 
-def _chunks(distribution: Distribution, dims: int, seed: int) -> Iterator[Floats]:
+def chunk_of(distribution: Distribution, dims: int, seed: int, index: int) -> Floats:
+    """The rows from `index * CHUNK` of a stream, without making those before.
+
+    >>> points = independent(2 * CHUNK, 2, seed=1)
+    >>> bool((chunk_of("independent", 2, 1, index=1) == points[CHUNK:]).all())
+    True
+    """
     kind = list(_DRAWS).index(distribution)
-    for index in itertools.count():
-        yield _accepted(_DRAWS[distribution], dims, _rng(seed, kind, dims, index))
+    return _accepted(_DRAWS[distribution], dims, rng_of(seed, kind, dims, index))
 
 
 def _accepted(draw: Draw, dims: int, rng: np.random.Generator) -> Floats:
@@ -136,96 +139,24 @@ def _ring(shift: Floats) -> Floats:
 
 
 # --------------------------------------------------------------------------------------
-# Trades
-
-SYMBOLS = (
-    *("AXOLO", "BRIMM", "CORVA", "DUNEX", "ELDRA", "FJORN"),
-    *("GRYLL", "HUSKO", "IVORN", "JUNIP", "KESTR", "LYRRA"),
-)
-VENUES = ("EAST", "NORTH", "SOUTH", "WEST")
-_OPENING = 1_704_205_800_000_000  # 2024-01-02 14:30 UTC in microseconds
-_BURST = 256  # trades that share one pace
-
-
-def trades(rows: int, seed: int = 0) -> pa.Table:
-    """A table of invented market trades: ts, symbol, price, volume, venue.
-
-    Times increase strictly, now slowly and now in bursts (a thousand a second in the middle);
-    each symbol's price walks at random in whole cents; volumes have a heavy tail.
-
-    >>> trades(3, seed=1).column_names
-    ['ts', 'symbol', 'price', 'volume', 'venue']
-    """
-    _at_least("rows", rows, 0)
-    return next(trade_stream(seed, max(rows, 1))).slice(0, rows)
-
-
-def trade_stream(seed: int = 0, batch: int = 10_000) -> Iterator[pa.Table]:
-    """Batches of trades without end: the rows one long `trades` would have given.
-
-    >>> [table.num_rows for _, table in zip(range(2), trade_stream(seed=1, batch=500))]
-    [500, 500]
-    """
-    import pyarrow as pa
-
-    _at_least("batch", batch, 1)
-    tables = map(_trade_table, _trade_chunks(seed))
-    return (pa.concat_tables(parts).combine_chunks() for parts in _cut(tables, batch))
-
-
-def _trade_chunks(seed: int) -> Iterator[dict[str, NDArray[Any]]]:
-    """The columns of one chunk after the other; clock and prices go on where they stopped."""
-    clock = _OPENING
-    level = np.log(_rng(seed, len(_DRAWS)).uniform(95, 105, len(SYMBOLS)))
-    each = np.arange(CHUNK)
-    for index in itertools.count():
-        rng = _rng(seed, len(_DRAWS), index)
-        symbol = rng.integers(len(SYMBOLS), size=CHUNK)
-        ts = clock + np.cumsum(_gaps(rng))
-        walk = np.zeros((CHUNK, len(SYMBOLS)))
-        walk[each, symbol] = rng.normal(0, 1e-4, CHUNK)
-        path = level + np.cumsum(walk, axis=0)
-        yield {
-            "ts": ts,
-            "symbol": symbol,
-            "price": np.round(np.exp(path[each, symbol]), 2),
-            "volume": np.ceil(50 * (1 + rng.pareto(1.5, CHUNK))).astype(np.int64),
-            "venue": rng.integers(len(VENUES), size=CHUNK),
-        }
-        clock, level = int(ts[-1]), path[-1]
-
-
-def _gaps(rng: np.random.Generator) -> NDArray[np.int64]:
-    """Microseconds between trades, at least one; their pace changes from burst to burst."""
-    pace = np.repeat(np.exp(rng.normal(0, 1, CHUNK // _BURST)), _BURST)
-    return np.ceil(rng.exponential(1_000 * pace)).astype(np.int64) + 1
-
-
-def _trade_table(columns: dict[str, NDArray[Any]]) -> pa.Table:
-    import pyarrow as pa
-
-    return pa.table(
-        {
-            "ts": pa.array(columns["ts"], pa.timestamp("us", tz="UTC")),
-            "symbol": pa.array(SYMBOLS).take(pa.array(columns["symbol"])),
-            "price": columns["price"],
-            "volume": columns["volume"],
-            "venue": pa.array(VENUES).take(pa.array(columns["venue"])),
-        }
-    )
-
-
-# --------------------------------------------------------------------------------------
 # Shared
 
 
-def _rng(seed: int, *key: int) -> np.random.Generator:
-    """A generator of its own for every key; equal for equal seed and key."""
+def rng_of(seed: int, *key: int) -> np.random.Generator:
+    """A generator of its own for every key; equal for equal seed and key.
+
+    >>> rng_of(1, 2, 3).random() == rng_of(1, 2, 3).random()
+    True
+    """
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
 
 
-def _cut(chunks: Iterator[Any], size: int) -> Iterator[list[Any]]:
-    """Cut a sequence of sliceable chunks anew: lists of parts that hold `size` rows together."""
+def cut(chunks: Iterator[Any], size: int) -> Iterator[list[Any]]:
+    """Cut a sequence of sliceable chunks anew: lists of parts that hold `size` rows together.
+
+    >>> next(cut(iter(["abc", "defgh"]), size=5))
+    ['abc', 'de']
+    """
     chunk = next(chunks)
     while True:
         parts, missing = [], size
@@ -238,6 +169,10 @@ def _cut(chunks: Iterator[Any], size: int) -> Iterator[list[Any]]:
         yield parts
 
 
-def _at_least(name: str, value: int, least: int) -> None:
+def at_least(name: str, value: int, least: int) -> None:
+    """Refuse a number that is too small.
+
+    >>> at_least("rows", 3, 0)
+    """
     if value < least:
         raise ValueError(f"{name} is {value}. Hint: it must be at least {least}")
