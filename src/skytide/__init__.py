@@ -37,6 +37,7 @@ from skytide.query import (
 
 if TYPE_CHECKING:
     from skytide.engine import Engine, load
+    from skytide.folding import fold
     from skytide.watches import Watch
 
 __version__ = "0.1.0"
@@ -53,6 +54,7 @@ __all__ = [
     "StateError",
     "Watch",
     "everything",
+    "fold",
     "high",
     "last",
     "latest",
@@ -65,7 +67,7 @@ __all__ = [
     "top_pairs",
 ]
 
-_LAZY = {"Engine": "engine", "load": "engine", "Watch": "watches"}
+_LAZY = {"Engine": "engine", "fold": "folding", "load": "engine", "Watch": "watches"}
 
 
 def __getattr__(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""Any part of a generated stream as a table, without the parts before: what a replayable source reads."""
+"""Any part of a generated stream, without the parts before: what a replayable source reads."""
 
 from __future__ import annotations
 

@@ -1,0 +1,1 @@
+"""skytide on Spark."""
