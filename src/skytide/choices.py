@@ -50,6 +50,7 @@ ALGORITHMS = {
         Algorithm("lazy", "sliding.lazy:Lazy", "Tao and Papadias, lazy: work at expiry"),
         Algorithm("recompute-sfs", "sliding.recompute:RecomputeSFS", "anew, sort-filter-skyline"),
         Algorithm("recompute-klp", "sliding.recompute:RecomputeKLP", "anew, divide and conquer"),
+        Algorithm("k-skyband", "topk.kskyband:KSkyband", "rows fewer than k younger ones beat"),
     )
 }
 
