@@ -51,6 +51,8 @@ ALGORITHMS = {
         Algorithm("recompute-sfs", "sliding.recompute:RecomputeSFS", "anew, sort-filter-skyline"),
         Algorithm("recompute-klp", "sliding.recompute:RecomputeKLP", "anew, divide and conquer"),
         Algorithm("k-skyband", "topk.kskyband:KSkyband", "rows fewer than k younger ones beat"),
+        Algorithm("mintopk", "topk.mintopk:MinTopK", "predicted results, lower-bound pointers"),
+        Algorithm("two-stacks", "topk.two_stacks:TwoStacks", "suffix top-k lists of slides"),
     )
 }
 

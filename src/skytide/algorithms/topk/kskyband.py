@@ -19,7 +19,7 @@ import numpy as np
 from skytide.algorithms.sliding.kept import enlarged
 from skytide.algorithms.sliding.protocol import Floats, Ints
 from skytide.algorithms.topk.ranking import NEVER, ROW, TURN, Ranking, bytes_of, start_of
-from skytide.kernel import kernel
+from skytide.kernel import kernel, part
 from skytide.structures import ranked
 from skytide.structures.ranked import LIVE, POSITION, Ranked, empty_ranked
 
@@ -91,6 +91,20 @@ def feed(
     done: Ints,
 ) -> int:
     """See ``ranking``; all it can lack is slots."""
+    return go_on(band, scores, positions, labels, clocks, told, done)
+
+
+@part
+def go_on(
+    band: Band,
+    scores: Floats,
+    positions: Ints,
+    labels: Ints,
+    clocks: Ints,
+    told: Ints,
+    done: Ints,
+) -> int:
+    """The work of ``feed``: a part, or references to arrays would be counted for each row."""
     k, length = band.asked[0], band.asked[1]
     for turn in range(done[TURN], clocks.shape[0]):
         start = start_of(clocks[turn], length)
@@ -114,6 +128,3 @@ def best(band: Band, start: int, most: int) -> Ints:
     """The positions of so many of the best rows with labels above ``start``."""
     out = np.empty(min(most, band.ranked.sizes[LIVE]), np.int64)
     return out[: ranked.best_after(band.ranked, start, most, out)].copy()
-
-
-

@@ -36,9 +36,7 @@ class Ranking:
     history: ClassVar[bool] = False
     ranking: ClassVar[bool] = True
 
-    def __init__(
-        self, dims: int, k: int, newest: bool, length: int | None, every: int = 1
-    ) -> None:
+    def __init__(self, dims: int, k: int, newest: bool, length: int | None, every: int = 1) -> None:
         refuse_other_questions(type(self).__name__, dims, newest)
         self._k, self._length, self._every = k, length, every
         self._clock = NEVER
