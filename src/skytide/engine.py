@@ -7,6 +7,7 @@ known here.
 
 from __future__ import annotations
 
+import importlib
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -33,6 +34,7 @@ from skytide.watches import Ledger, Watch, Watchers
 
 if TYPE_CHECKING:
     from skytide.keyed import KeyedEngine
+    from skytide.pruning import Pack
 
 Ints = npt.NDArray[np.int64]
 
@@ -110,9 +112,36 @@ class Engine:
         with self._timed("read"):
             batch = self._read(rows)
         count = batch.table.num_rows
-        if not count:
+        self._enter(batch, np.arange(1, count + 1), count)
+
+    def push_pack(self, pack: Pack) -> None:
+        """Add what a :class:`skytide.pruning.Pruner` left of a part of the rows.
+
+        The rows it dropped count as seen, and for the positions of the others.  Of a time window the
+        rows must be in order of time.
+
+        >>> import skytide as st
+        >>> from skytide.pruning import Pruner
+        >>> query = st.skyline(st.low("price")).over(st.last(3))
+        >>> pruner, live = Pruner(query), query.open()
+        >>> _ = pruner.add({"price": [5.0, 4.0, 3.0, 9.0]})
+        >>> [live.push_pack(pack) for _, pack in pruner.packs()]
+        [None]
+        >>> live.stats().seen, live.answer().to_pylist()
+        (4, [{'price': 3.0}])
+        """
+        with self._timed("read"):
+            batch = self._read(pack.rows)
+        places = pack.places
+        if isinstance(self.query.window, LastTime):  # where positions tell rows apart, no more
+            places = np.arange(1, batch.table.num_rows + 1)
+        self._enter(batch, places, pack.seen)
+
+    def _enter(self, batch: Batch, places: Ints, count: int) -> None:
+        """Take in rows that have these places among so many that have come."""
+        if not batch.table.num_rows:
             return
-        positions = np.arange(self._seen + 1, self._seen + count + 1)
+        positions = self._seen + places
         labels = self._ruler.labels(batch, positions)
         self._seen += count
         self._newest = int(labels[-1])
@@ -149,6 +178,31 @@ class Engine:
         """Move the clock of a time window to a moment, without rows."""
         self._newest = self._ruler.moment(to, self._newest)
         self._move()
+
+    def due(self) -> np.datetime64 | None:
+        """When a time window next changes although no row comes, if it does: then ``advance``.
+
+        At that time a row gets too old, or the slide that rows wait for ends; the answer may change,
+        and does not before.
+
+        >>> import skytide as st
+        >>> live = st.skyline(st.low("price")).over(st.last("2 seconds")).open()
+        >>> live.push({"ts": np.array(["2024-01-01T00:00:00"], "M8[s]"), "price": [1.0]})
+        >>> str(live.due())[:19]
+        '2024-01-01T00:00:02'
+        """
+        if not isinstance(self.query.window, LastTime):
+            return None
+        times = [int(rows.labels[0]) for rows in self._waiting[:1]]
+        kept = self._algorithm.kept()[:1]
+        if len(kept):
+            labels = self._reader.read(self._rows_at(kept)).labels
+            assert labels is not None
+            times.append(int(labels[0]) + self.query.window.length_ns)
+        if not times:
+            return None
+        every = self._ruler.every
+        return np.datetime64(-(-min(times) // every) * every, "ns")
 
     def _move(self) -> None:
         """Bring the algorithm to where the answer now stands."""
@@ -474,30 +528,52 @@ def _query_of(state: State, expected: Query | None) -> Query:
     return expected
 
 
-def changes_of(query: Query, stream: Iterable[Any]) -> Iterator[pa.Table]:
-    """A table of changes for every batch of a stream."""
-    _refuse_spark(stream)
-    live = open_query(query)
-    watch = live.watch()
+def changes_of(query: Query, stream: Any, **options: Any) -> Any:
+    """A table of changes for every batch of a stream; of a Spark stream, a stream of changes."""
+    if _is_spark(stream):
+        return _spark_room("changes", stream)(query, stream, **options)
+    return _tables_of_changes(query, stream, **options)
+
+
+def _tables_of_changes(
+    query: Query,
+    stream: Iterable[Any],
+    last: Any = None,
+    between: Any = None,
+    k: int | None = None,
+    algorithm: str | None = None,
+) -> Iterator[pa.Table]:
+    live = open_query(query, algorithm)
+    watch = live.watch(last, between, k)
     for rows in stream:
         live.push(rows)
         yield watch.changes()
 
 
-def answer_once(query: Query, data: Any) -> pa.Table:
+def answer_once(query: Query, data: Any, **options: Any) -> Any:
     """The answer over given rows."""
-    _refuse_spark(data)
+    if _is_spark(data):
+        return _spark_room("answer", data)(query, data, **options)
     from skytide.once import answer_table
 
-    return answer_table(query, data)
+    return answer_table(query, data, **options)
 
 
-def _refuse_spark(data: Any) -> None:
-    if type(data).__module__.startswith("pyspark."):
+def _is_spark(data: Any) -> bool:
+    return type(data).__module__.startswith("pyspark.sql.")
+
+
+def _spark_room(verb: str, data: Any) -> Any:
+    """What does a verb on Spark; imported by name, since this room knows nothing of that one."""
+    streaming = verb == "changes"
+    if data.isStreaming != streaming:
         raise QueryError(
-            "this version does not answer Spark DataFrames",
-            "pass data.toArrow() for the time being",
+            f"the DataFrame is {'streaming' if data.isStreaming else 'not streaming'}: "
+            f"its answer {'moves' if data.isStreaming else 'stands still'}",
+            f"ask query.{'answer' if streaming else 'changes'}(df)",
         )
+    room = importlib.import_module("skytide.spark")
+    return getattr(room, verb)
 
 
 __all__ = ["AT", "TYPE", "Engine", "Stats", "load", "open_query"]

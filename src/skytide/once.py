@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from skytide.choices import default_algorithm
+from skytide.keys import key_codes
 from skytide.query import LastTime, Query, Top
 from skytide.rows import Batch, Reader
 from skytide.slides import Ruler, ruler_of
@@ -43,13 +44,7 @@ def key_groups(table: pa.Table, keys: tuple[str, ...]) -> list[Ints]:
     >>> key_groups(pa.table({"s": ["b", "a", "b"]}), ("s",))
     [array([0, 2]), array([1])]
     """
-    codes = np.zeros(table.num_rows, np.int64)
-    for name in keys:
-        column = table.column(name).combine_chunks().dictionary_encode("encode")
-        if isinstance(column, pa.ChunkedArray):
-            column = column.combine_chunks()
-        codes = codes * (len(column.dictionary) + 1) + column.indices.to_numpy()
-        codes = np.unique(codes, return_inverse=True)[1]
+    codes = key_codes(table, keys)
     order = np.argsort(codes, kind="stable")
     starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
     groups = np.split(order, starts[1:]) if len(order) else []

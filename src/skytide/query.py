@@ -353,6 +353,15 @@ class Query:
         return tuple(dict.fromkeys(columns))
 
     @property
+    def timed(self) -> bool:
+        """Does a clock move the window, and not the arrival of rows?
+
+        >>> skyline(low("price")).over(last("1 hour")).timed
+        True
+        """
+        return isinstance(self.window, LastTime)
+
+    @property
     def columns(self) -> tuple[str, ...]:
         """The distinct columns it needs: of the preferences, then the window, then the keys.
 
@@ -384,8 +393,11 @@ class Query:
 
         return algorithms_for(self)
 
-    def answer(self, data: Any) -> Any:
+    def answer(self, data: Any, **options: Any) -> Any:
         """The answer over given data: Arrow in, Arrow out; a Spark DataFrame in, one out.
+
+        On Spark, ``order_by`` names the columns that arrival follows; without it, rows have arrived
+        partition after partition.
 
         >>> query = skyline(low("price")).over(last(2))
         >>> query.answer({"price": [1.0, 3.0, 2.0]})["price"].to_pylist()
@@ -393,12 +405,20 @@ class Query:
         """
         from skytide.engine import answer_once
 
-        return answer_once(self, data)
+        return answer_once(self, data, **options)
 
-    def changes(self, stream: Any) -> Any:
+    def changes(self, stream: Any, **options: Any) -> Any:
         """What enters and leaves the answer: an iterator of batches in, one of change tables out.
 
-        A streaming Spark DataFrame in gives a streaming DataFrame of changes.
+        A streaming Spark DataFrame in gives a streaming DataFrame of changes.  ``last``, ``between``
+        and ``k`` ask as in ``Engine.watch``; ``algorithm`` as in ``open``.  On Spark there are also
+
+        - ``order_by``: the columns that arrival follows within a micro-batch; without it, the source's
+          partitions and the order in them;
+        - ``watermark``: how far a window of time stays behind the newest row, so that rows may come
+          out of order: "10 seconds";
+        - ``rejects``: rows that cannot be ordered, and those that come too late, appear as changes of
+          the type "reject", with why in ``_reasons``; else they are only counted.
 
         >>> stream = [{"price": [2.0]}, {"price": [1.0]}]
         >>> changes = skyline(low("price")).over(last(2)).changes(stream)
@@ -407,7 +427,7 @@ class Query:
         """
         from skytide.engine import changes_of
 
-        return changes_of(self, stream)
+        return changes_of(self, stream, **options)
 
     def to_dict(self) -> dict[str, Any]:
         """The query as a plain dict that JSON can carry; `query_from_dict` is the way back.

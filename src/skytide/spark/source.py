@@ -247,7 +247,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __getstate__(self) -> dict[str, Any]:
         return {"_options": self._options}  # what a task needs to read its part
 
-    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+    def prepareForTriggerAvailableNow(self) -> None:
         """All that is there is all there will be: a stream without end would never stop.
 
         >>> StreamReader(Options()).prepareForTriggerAvailableNow()
@@ -261,7 +261,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 '.option("rows", 1_000_000), or another trigger',
             )
 
-    def initialOffset(self) -> dict[str, int]:  # noqa: N802
+    def initialOffset(self) -> dict[str, int]:
         """The first row.
 
         >>> StreamReader(Options()).initialOffset()
@@ -269,7 +269,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """
         return {"row": 0}
 
-    def latestOffset(self, start: Any = None, limit: Any = None) -> dict[str, int]:  # noqa: N802
+    def latestOffset(self, start: Any = None, limit: Any = None) -> dict[str, int]:
         """Where the next micro-batch may end.
 
         >>> StreamReader(Options(rows_per_batch=100)).latestOffset({"row": 50})
