@@ -102,7 +102,7 @@ class _Packs:
         self._facts: list[tuple[Any, ...]] = []
 
     def add_survivors(self, pack: Pack) -> None:
-        count, kept = pack.count, len(pack.places)
+        count, kept = pack.seen, len(pack.places)
         self._add(pack.rows, SURVIVORS, pack.to_bytes(), None, count, kept, 0)
 
     def add_rejects(self, rows: pa.Table, sent: bool) -> None:
