@@ -105,6 +105,18 @@ def part(function: Callable[P, R]) -> Callable[P, R]:
     return _compiled(function, no_cpython_wrapper=True, no_cfunc_wrapper=True, _nrt=False)
 
 
+def inlined(function: Callable[P, R]) -> Callable[P, R]:
+    """A part that becomes a piece of every kernel that calls it.
+
+    A call hands a state over array by array, seven words each: some 50 ns for a state of twenty, which
+    is more than a step of a heap.  For what is called for each row and is short.  Loops over whole
+    blocks had better stay parts: they become SIMD more readily in a function of their own.
+    """
+    return _compiled(
+        function, no_cpython_wrapper=True, no_cfunc_wrapper=True, _nrt=False, forceinline=True
+    )
+
+
 def _compiled(function: Callable[P, R], **options: bool) -> Callable[P, R]:
     compiled: Any = numba.njit(nogil=True, error_model="numpy", **options)(function)
     if not config.DISABLE_JIT:
