@@ -76,12 +76,28 @@ def default_algorithm(query: Query) -> str:
             f"no engine answers {query} yet",
             "skyline, skyband and top are answered over last(...) and everything()",
         )
-    return "n12-of-n" if getattr(window, "history", False) else "n-of-n"
+    if getattr(window, "history", False):
+        return "n12-of-n"
+    return _fastest_top(query) if isinstance(query.question, Top) else "n-of-n"
+
+
+def _fastest_top(query: Query) -> str:
+    """By measurement (``benchmarks/topk_map.py``): lists pay when a slide is longer than they are.
+
+    With s > k a slide is cut down to its k best rows before anything else, and lists of k are merged
+    once a slide; else rows enter and leave one by one.  How many rows a slide of time has nobody knows.
+    """
+    window = query.window
+    every = window.every if isinstance(window, LastRows) else 1
+    if isinstance(window, Everything) or every > query.k:
+        return "two-stacks"
+    return "two-stacks-undo"
 
 
 def any_length_algorithm(query: Query) -> str:
-    """The first algorithm for a query that also answers for any part of the window."""
-    return next(name for name in algorithms_for(query) if ALGORITHMS[name].load().any_length)
+    """The algorithm for a query that also answers for any part of the window."""
+    name = "k-skyband" if isinstance(query.question, Top) else "n-of-n"
+    return "n12-of-n" if ALGORITHMS[name].refuses(query) else name
 
 
 def made(query: Query, name: str, ruler: Ruler) -> Any:

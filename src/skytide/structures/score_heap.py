@@ -88,3 +88,12 @@ def heapify(heap: ScoreHeap) -> None:
     """Make a heap of rows in any order.  O(size)."""
     for at in range(heap.size[0] // 2 - 1, -1, -1):
         sift_down(heap, at, heap.scores[at], heap.order[at])
+
+
+@inlined
+def offer(heap: ScoreHeap, score: float, order: int) -> None:
+    """Keep a row older than all if it is among the best that the heap has room for."""
+    if heap.size[0] < heap.scores.shape[0]:
+        push(heap, score, order)
+    elif score < heap.scores[0]:
+        replace_top(heap, score, order)

@@ -14,9 +14,11 @@ The answer is the k best of the k best of the front and the k best of the back: 
 the worst row on top and *rest* with the best on top, hold these 2 k rows.  What leaves either heap
 otherwise than by its top is left lying; whether a row still counts is told by its score and position.
 
+Front and log hold the k-skybands of their rows, so any shorter window is answered from them as well.
+
 O(log k) amortised for a row of any stream, whatever n and s are; a comparison or two for a row that
-makes no difference.  A single slide may cost O(|front| log k), once in n.  Kept are two k-skybands, that
-of the front and that of the back, some 2 k ln(n / k) rows unless scores fall.
+makes no difference.  A single slide may cost O(|front| log k), once in n rows.  Kept are some
+2 k ln(n / k) rows and what the log holds beyond, unless scores fall: then all are.
 """
 
 from __future__ import annotations
@@ -34,6 +36,7 @@ from skytide.structures.score_heap import (
     ScoreHeap,
     empty_heap,
     heapify,
+    offer,
     pop,
     push,
     replace_top,
@@ -87,8 +90,17 @@ class TwoStacksUndo(Ranking):
     array([3, 4])
     """
 
-    any_length: ClassVar[bool] = False
+    any_length: ClassVar[bool] = True
     _state: Undo
+
+    def answer(self, length: int | None) -> Ints:
+        """The k best rows with ``label > clock - length``.
+
+        O(k log k) for the whole window, else O(rows kept of the shorter one).
+        """
+        if length == self._length:
+            return np.sort(answer(self._state))
+        return np.sort(answer_after(self._state, NEVER if length is None else self._clock - length))
 
     def __len__(self) -> int:
         return int(self._state.sizes[FRONT] + self._state.sizes[LOG])
@@ -123,9 +135,6 @@ class TwoStacksUndo(Ranking):
         room = 2 * len(old.log.scores)
         front, log = (enlarged(rows, _rows(room)) for rows in (old.front, old.log))
         self._state = old._replace(front=front, log=log)
-
-    def _best(self) -> Ints:
-        return answer(self._state)
 
 
 @kernel
@@ -293,8 +302,6 @@ def shortened(undo: Undo) -> bool:
     As in ``admission``: from the youngest to the oldest, with the k best so far for a bar.
     """
     log, sizes, bar = undo.log, undo.sizes, undo.bar
-    if undo.asked[1] == 0:
-        return only_the_best(undo)
     free = sizes[LOG] - bar.shape[0]  # the first of the places behind which rows are kept
     for i in range(bar.shape[0]):
         bar[i] = log.scores[free + i]
@@ -315,18 +322,6 @@ def shortened(undo: Undo) -> bool:
     for i in range(sizes[LOG]):
         move(log, free + i, i)
     return SPARE * sizes[LOG] <= log.scores.shape[0]
-
-
-@part
-def only_the_best(undo: Undo) -> bool:
-    """``shortened`` where no row ever ends: what is not among the k best will never be."""
-    log, sizes, left = undo.log, undo.sizes, 0
-    for row in range(sizes[LOG]):
-        if counts(undo, log.scores[row], log.positions[row]):
-            move(log, row, left)
-            left += 1
-    sizes[LOG] = left
-    return left < log.scores.shape[0]
 
 
 @part
@@ -367,9 +362,7 @@ def counts(undo: Undo, score: float, position: int) -> bool:
     if position <= undo.sizes[LAST]:
         return position >= undo.sizes[FIRST]
     back = undo.back
-    return back.size[0] < undo.asked[0] or not worse(
-        score, position, back.scores[0], back.order[0]
-    )
+    return back.size[0] < undo.asked[0] or not worse(score, position, back.scores[0], back.order[0])
 
 
 @inlined
@@ -445,3 +438,19 @@ def answer(undo: Undo) -> Ints:
             out[found] = best.order[i]
             found += 1
     return out[:found].copy()
+
+
+@kernel
+def answer_after(undo: Undo, start: int) -> Ints:
+    """The positions of the k best rows with labels above ``start``: from the youngest to the oldest."""
+    k = undo.asked[0]
+    heap = ScoreHeap(np.empty(k), np.empty(k, np.int64), np.zeros(1, np.int64))
+    for row in range(undo.sizes[LOG] - 1, -1, -1):
+        if undo.log.labels[row] <= start:
+            break
+        offer(heap, undo.log.scores[row], undo.log.positions[row])
+    for row in range(undo.sizes[FRONT]):
+        if undo.front.labels[row] <= start:
+            break
+        offer(heap, undo.front.scores[row], undo.front.positions[row])
+    return heap.order[: heap.size[0]].copy()
