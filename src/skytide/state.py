@@ -2,8 +2,9 @@
 
     magic (8 bytes) | header length (4) | header, JSON | sections | digest of all before it (16)
 
-A section is an Arrow IPC stream or an array of int64.  The digest tells a truncated or altered state
-from a whole one; it is no signature.
+A section is an Arrow IPC stream, or the steps from position to position as unsigned integers of as few
+bytes as hold the largest; a table like the one before, without rows, is left out.  The digest tells a
+truncated or altered state from a whole one; it is no signature.
 """
 
 from __future__ import annotations
@@ -44,14 +45,15 @@ def pack(state: State) -> bytes:
     >>> unpack(blob).facts
     {'seen': 0}
     """
+    waits = state.waiting.num_rows or state.waiting.schema != state.kept.schema
+    steps = _steps(state.positions)
     sections = [
-        np.ascontiguousarray(state.positions, "<i8").tobytes(),
+        steps.tobytes(),
         _table_bytes(state.kept),
-        _table_bytes(state.waiting),
+        _table_bytes(state.waiting) if waits else b"",
     ]
-    header = json.dumps(
-        {"version": VERSION, "sections": [len(s) for s in sections], "facts": state.facts}
-    ).encode()
+    layout = {"sections": [len(s) for s in sections], "step": steps.itemsize}
+    header = json.dumps({"version": VERSION, **layout, "facts": state.facts}).encode()
     body = b"".join([MAGIC, len(header).to_bytes(_LENGTH, "little"), header, *sections])
     return body + _digest(body)
 
@@ -59,12 +61,29 @@ def pack(state: State) -> bytes:
 def unpack(blob: bytes) -> State:
     """The state that :func:`pack` wrote; anything else is refused with what is wrong."""
     header, at = _header(blob)
+    try:
+        return _unpacked(blob, header, at)
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        raise StateError(f"this state contradicts itself: {error}") from error
+
+
+def _unpacked(blob: bytes, header: dict[str, Any], at: int) -> State:
     sections = []
     for length in header["sections"]:
         sections.append(blob[at : at + length])
         at += length
-    positions = np.frombuffer(sections[0], "<i8").astype(np.int64)
-    return State(header["facts"], positions, _table(sections[1]), _table(sections[2]))
+    steps = np.frombuffer(sections[0], f"<u{header['step']}")
+    kept = _table(sections[1])
+    waiting = _table(sections[2]) if sections[2] else kept.slice(0, 0)
+    return State(header["facts"], np.cumsum(steps, dtype=np.int64), kept, waiting)
+
+
+def _steps(positions: Ints) -> npt.NDArray[np.unsignedinteger[Any]]:
+    """What to add up to have the positions, which ascend from at least 0."""
+    steps = np.diff(positions, prepend=0)
+    most = int(steps.max(initial=0))
+    size = next(size for size in (1, 2, 4, 8) if most < 256**size)
+    return steps.astype(f"<u{size}")
 
 
 def _header(blob: bytes) -> tuple[dict[str, Any], int]:
