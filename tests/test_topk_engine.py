@@ -78,6 +78,26 @@ def test_batches_and_single_rows_give_the_same(name: str) -> None:
         assert many.answer().equals(one.answer())
 
 
+@pytest.mark.parametrize("every", [1, 3_000, 7_001])
+@pytest.mark.parametrize("question", [st.top(5, st.high("x")), st.top(5, st.low("x"))], ids=str)
+def test_large_batches_are_looked_at_before_they_are_read(question: Any, every: int) -> None:
+    query = question.over(st.last(20_000, every=every))
+    scores = np.random.default_rng(6).integers(-900, 900, 50_000) * 1.0
+    many, few = query.open(), query.open()
+    for start in range(0, 50_000, 10_000):
+        part = {"x": scores[start : start + 10_000], "at": np.arange(start, start + 10_000)}
+        many.push(part)
+        for cut in range(0, 10_000, 2_500):
+            few.push({name: column[cut : cut + 2_500] for name, column in part.items()})
+        assert many.answer().equals(few.answer())
+    assert many.stats().seen == 50_000
+    before = many.save()
+    scores[30_000] = np.nan
+    with pytest.raises(st.BadRows, match=r"NaN.*row 30,?000"):
+        many.push({"x": scores, "at": np.arange(50_000)})
+    assert many.save() == before
+
+
 # -- what is refused ---------------------------------------------------------------------------
 
 

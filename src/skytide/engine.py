@@ -28,6 +28,7 @@ from skytide.notebook import engine_html
 from skytide.payload import Payload
 from skytide.query import Everything, LastTime, Query, Top, query_from_dict
 from skytide.rows import Batch, Reader
+from skytide.shortlist import shortlist
 from skytide.slides import check_on_time, on_time, ruler_of
 from skytide.state import State, pack, unpack
 from skytide.watches import Ledger, Watch, Watchers
@@ -110,9 +111,8 @@ class Engine:
         Raises BadRows, SchemaError or LateRows, and then nothing of it was taken in.
         """
         with self._timed("read"):
-            batch = self._read(rows)
-        count = batch.table.num_rows
-        self._enter(batch, np.arange(1, count + 1), count)
+            batch, places, count = self._shortlist(rows) or self._all(rows)
+        self._enter(batch, places, count)
 
     def push_pack(self, pack: Pack) -> None:
         """Add what a :class:`skytide.pruning.Pruner` left of a part of the rows.
@@ -147,6 +147,18 @@ class Engine:
         self._newest = int(labels[-1])
         self._waiting.append(_Rows(batch.values, positions, labels, batch.table))
         self._move()
+
+    def _all(self, rows: Any) -> tuple[Batch, Ints, int]:
+        """The rows that are taken in, their places among them, and how many they are."""
+        batch = self._read(rows)
+        count = batch.table.num_rows
+        return batch, np.arange(1, count + 1), count
+
+    def _shortlist(self, rows: Any) -> tuple[Batch, Ints, int] | None:
+        """Likewise of a large batch for a top k, without those that the scores alone rule out."""
+        if not ranks(self._algorithm) or isinstance(self.query.window, LastTime):
+            return None
+        return shortlist(self._reader, rows, self._ruler, self._seen, self.query.k)
 
     def _read(self, rows: Any) -> Batch:
         """The rows that are taken in."""

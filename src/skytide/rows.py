@@ -28,6 +28,9 @@ __all__ = ["Batch", "Reader", "to_table"]
 
 REASONS = "_reasons"
 
+_MANY = 4096
+"""So many rows are worth a look at their scores before they are read."""
+
 _NULL = "null"
 _NAN = "NaN"
 _DROP = "drop these rows, or fill their cells, before the push"
@@ -98,6 +101,26 @@ class Reader:
         self._fix(plan, batch.table.num_rows)
         return batch
 
+    def plain_scores(self, rows: Any) -> tuple[pa.Table, NDArray[np.float64], int] | None:
+        """The rows as a table and their one preference as it is, with its sign, if it is many float64.
+
+        None before the first push, and for anything that has to be computed, or looked at for nulls.
+
+        >>> from skytide.query import high, last, top
+        >>> reader = Reader(top(1, high("x")).over(last(5)))
+        >>> first, more = ({"x": np.arange(float(m))} for m in (9, 5_000))
+        >>> _ = reader.read(first)
+        >>> reader.plain_scores(first) is None, reader.plain_scores(more)[2]
+        (True, -1)
+        """
+        plan = self._plan
+        if plan is None or _count(rows) < _MANY:
+            return None
+        if not isinstance(rows, pa.Table) or not plan.fits(rows):
+            rows = plan.conform(to_table(rows, self._names(rows)))
+        column = plan.plain_column(rows)
+        return None if column is None else (rows, column, plan.sign)
+
     def sift(self, rows: Any) -> tuple[Batch, pa.Table]:
         """The good rows, and the bad ones as a table that says why in its `_reasons` column.
 
@@ -159,6 +182,16 @@ class Reader:
         # A column without a value says nothing of its type; while no row was taken, wait for one.
         if plan is not None and (good_rows or pa.null() not in plan.schema.types):
             self._plan = plan
+
+
+def _count(rows: Any) -> int:
+    """How many rows these are, if they say so."""
+    if isinstance(rows, dict):
+        rows = next(iter(rows.values()), ())
+    try:
+        return len(rows)
+    except TypeError:
+        return 0
 
 
 # --------------------------------------------------------------------------------- what is wrong
@@ -245,12 +278,29 @@ class _Plan:
         columns = [_widened(table.column(field.name), field) for field in self.schema]
         return pa.Table.from_arrays(columns, schema=self.schema)
 
+    @property
+    def sign(self) -> int:
+        """Of the only preference."""
+        return self._sources[0].sign
+
+    def plain_column(self, table: pa.Table) -> Any:
+        """The only preference, if it is a column of very many float64 without a null."""
+        source = self._sources[0]
+        if len(self._sources) > 1 or source.column < 0 or not pa.types.is_float64(source.data_type):
+            return None
+        column = table.column(source.column)
+        if column.num_chunks != 1 or column.null_count:
+            return None
+        return column.chunk(0).to_numpy()
+
     def extract(self, table: pa.Table) -> tuple[Batch, list[_Cells]]:
         cells: list[_Cells] = []
         values = np.empty((table.num_rows, len(self._sources)))
         for index, source in enumerate(self._sources):
             _fill(values[:, index], source, table, cells)
-        if np.isnan(values).any():
+        if values.size and np.isnan(
+            values.min()
+        ):  # in a third of the time that isnan().any() takes
             for index, source in enumerate(self._sources):
                 _note(cells, np.isnan(values[:, index]), source.name, _NAN, _DROP)
         labels = None

@@ -29,7 +29,7 @@ import numpy as np
 
 from skytide.algorithms.sliding.kept import enlarged
 from skytide.algorithms.sliding.protocol import Floats, Ints
-from skytide.algorithms.topk.admission import STRIDE, any_under, sift_down
+from skytide.algorithms.topk.admission import last_under, sift_down
 from skytide.algorithms.topk.ranking import NEVER, ROW, TURN, Ranking, bytes_of, start_of
 from skytide.kernel import inlined, kernel, part
 from skytide.structures.score_heap import (
@@ -307,17 +307,13 @@ def shortened(undo: Undo) -> bool:
         bar[i] = log.scores[free + i]
     for i in range(bar.shape[0] // 2 - 1, -1, -1):
         sift_down(bar, i)
-    stop = free
-    while stop > 0:
-        first = max(0, stop - STRIDE)
-        if any_under(log.scores, first, stop, bar[0]):
-            for row in range(stop - 1, first - 1, -1):
-                if log.scores[row] < bar[0]:
-                    bar[0] = log.scores[row]
-                    sift_down(bar, 0)
-                    free -= 1
-                    move(log, row, free)
-        stop = first
+    row = last_under(log.scores, free, bar[0], 1.0)
+    while row >= 0:
+        bar[0] = log.scores[row]
+        sift_down(bar, 0)
+        free -= 1
+        move(log, row, free)
+        row = last_under(log.scores, row, bar[0], 1.0)
     sizes[LOG] -= free
     for i in range(sizes[LOG]):
         move(log, free + i, i)
