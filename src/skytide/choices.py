@@ -55,6 +55,11 @@ ALGORITHMS = {
         Algorithm("two-stacks", "topk.two_stacks:TwoStacks", "suffix top-k lists of slides"),
         Algorithm("two-stacks-undo", "topk.two_stacks_undo:TwoStacksUndo", "and an undo log"),
         Algorithm("lazy-heap", "topk.lazy_heap:LazyHeap", "two Python heaps with lazy deletion"),
+        Algorithm("sap-enhanced", "topk.sap:SapEnhanced", "SAP, k-units by threshold"),
+        Algorithm("sap-dynamic", "topk.sap:SapDynamic", "SAP, partitions by rank test"),
+        Algorithm("sap-equal", "topk.sap:SapEqual", "SAP, partitions of one size"),
+        Algorithm("sap-non-delay", "topk.sap:SapNonDelay", "SAP, every partition scanned"),
+        Algorithm("sap-rescan", "topk.sap:SapRescan", "SAP without S-AVL"),
     )
 }
 

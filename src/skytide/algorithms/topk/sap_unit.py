@@ -1,0 +1,149 @@
+"""SAP: the unit that is coming in, and what is collected of it (see ``sap``; Algorithm 2).
+
+Of the unit only rows with scores up to the threshold τ are *collected*, U^τ; the others cost one
+comparison.  When as many as LIMIT are collected, τ becomes the ζ-th best score of them (by median
+search, so O(1) a row) and what is worse is let go: ζ >= k rows of the unit beat it, none of them older
+than the unit.  Partitioning by TBUI inherits τ from the unit before, which says where the best rows of
+this one are likely to be.  That is a guess: if the answer or the k best of the unit turn out to need
+rows that were not collected, the unit is gone through once more.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from skytide.algorithms.topk.sap_state import (
+    ANSWER,
+    BEST,
+    IN_STACKS,
+    INHERITED,
+    LEAVING,
+    LEFT,
+    LIMIT,
+    NEED_KEPT,
+    NEED_LEAVING,
+    NEED_UNIT,
+    NOWHERE,
+    RESCANS,
+    REST,
+    RIGHT,
+    ROWS,
+    STRIDE,
+    TAU,
+    UNIT,
+    ZETA,
+    K,
+    Sap,
+    enter,
+    leave,
+    next_best,
+    score_at,
+    worst,
+    worst_score,
+)
+from skytide.kernel import inlined, part
+from skytide.structures import scored
+from skytide.structures.blocks import Floats, Ints
+
+
+@inlined
+def lacks_room(s: Sap, rows: int) -> int:
+    """NEED_UNIT if there is no room to collect what may have to be collected of so many more rows."""
+    unit = s.n[ROWS] - s.units.first[s.n[UNIT] % len(s.units.first)]
+    most = min(s.asked[LIMIT], unit + rows) + 1
+    return NEED_UNIT if s.rest.scores.shape[0] < most else 0
+
+
+@inlined
+def take(s: Sap, scores: Floats, positions: Ints, labels: Ints, start: int, stop: int) -> None:
+    """Take these rows into the unit.  One comparison for nearly every row."""
+    n, rows = s.n, s.rows
+    at = n[ROWS]
+    for i in range(stop - start):
+        rows.scores[at + i] = scores[start + i]
+    for i in range(stop - start):
+        rows.positions[at + i] = positions[start + i]
+    for i in range(stop - start):
+        rows.labels[at + i] = labels[start + i]
+    n[ROWS] += stop - start
+    shift = at - s.units.first[n[UNIT] % len(s.units.first)] - start
+    for low in range(start, stop, STRIDE):
+        high = min(low + STRIDE, stop)
+        if any_at_most(scores, low, high, s.tau[TAU]):
+            for row in range(low, high):
+                if scores[row] <= s.tau[TAU]:
+                    _arrive(s, scores[row], row + shift)
+
+
+@inlined
+def any_at_most(scores: Floats, start: int, end: int, bar: float) -> bool:
+    """Is any of these scores as good as the bar?  Counted without branches, so that it becomes SIMD."""
+    found = 0
+    for row in range(start, end):
+        found += scores[row] <= bar
+    return found > 0
+
+
+@inlined
+def _arrive(s: Sap, score: float, row: int) -> None:
+    """Collect a row, and give it its place in R if it has one."""
+    n, where = s.n, worst(s)
+    if where != NOWHERE and score <= worst_score(s, where):
+        if n[ANSWER] == s.asked[K]:
+            leave(s, where)
+        else:
+            n[ANSWER] += 1
+        n[BEST] = scored.push(s.best, n[BEST], -score, -row)
+    else:
+        n[REST] = scored.push(s.rest, n[REST], score, row)
+    if n[BEST] + n[REST] >= s.asked[LIMIT]:
+        _raise_threshold(s)
+
+
+@part
+def _raise_threshold(s: Sap) -> None:
+    """Let go of all but the ζ best collected (lines 5-8)."""
+    n, keep = s.n, s.asked[ZETA] - s.n[BEST]
+    n[INHERITED] = 0
+    if keep <= 0:
+        n[REST], s.tau[TAU] = 0, -s.best.scores[0]
+        return
+    scored.select(s.rest, n[REST], keep)
+    n[REST], s.tau[TAU] = keep, s.rest.scores[keep - 1]
+    scored.make_heap(s.rest, keep)
+
+
+@part
+def collect_rest(s: Sap) -> None:
+    """Go through the unit once more, for rows that were not collected.  O(rows of the unit).
+
+    None of them is in R, whose rows all reach the threshold."""
+    n, rows = s.n, s.rows
+    first = s.units.first[n[UNIT] % len(s.units.first)]
+    inherited, s.tau[TAU], n[INHERITED] = s.tau[TAU], np.inf, 0
+    n[RESCANS] += 1
+    for row in range(first, n[ROWS]):
+        if inherited < rows.scores[row] <= s.tau[TAU]:
+            n[REST] = scored.push(s.rest, n[REST], rows.scores[row], row - first)
+            if n[BEST] + n[REST] >= s.asked[LIMIT]:
+                _raise_threshold(s)
+
+
+@inlined
+def settle(s: Sap) -> int:
+    """Fill R up (Algorithm 1, line 6); what is lacking, or 0.  O(log k) for each row."""
+    n = s.n
+    while n[ANSWER] < s.asked[K]:
+        where = next_best(s)
+        if n[INHERITED] == 1 and (where == NOWHERE or score_at(s, where) > s.tau[TAU]):
+            collect_rest(s)
+            continue
+        if where == NOWHERE:
+            break
+        if where == IN_STACKS:
+            if n[LEFT] == n[RIGHT]:
+                return NEED_KEPT
+            if n[LEAVING] == s.leaving.labels.shape[0]:
+                return NEED_LEAVING
+        enter(s, where)
+    return 0
