@@ -63,6 +63,8 @@ def unpack(blob: bytes) -> State:
     header, at = _header(blob)
     try:
         return _unpacked(blob, header, at)
+    except StateError:
+        raise
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise StateError(f"this state contradicts itself: {error}") from error
 
