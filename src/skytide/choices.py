@@ -52,6 +52,7 @@ ALGORITHMS = {
         Algorithm("recompute-klp", "sliding.recompute:RecomputeKLP", "anew, divide and conquer"),
         Algorithm("k-skyband", "topk.kskyband:KSkyband", "rows fewer than k younger ones beat"),
         Algorithm("mintopk", "topk.mintopk:MinTopK", "predicted results, lower-bound pointers"),
+        Algorithm("sma", "topk.sma:SMA", "a grid, the 2 k best rows, recomputation"),
         Algorithm("two-stacks", "topk.two_stacks:TwoStacks", "suffix top-k lists of slides"),
         Algorithm("two-stacks-undo", "topk.two_stacks_undo:TwoStacksUndo", "and an undo log"),
         Algorithm("lazy-heap", "topk.lazy_heap:LazyHeap", "two Python heaps with lazy deletion"),

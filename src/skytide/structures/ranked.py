@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skytide.kernel import part
+from skytide.kernel import inlined, part
 from skytide.structures.blocks import Floats, Ints
 
 WIDTH = 128
@@ -58,13 +58,13 @@ def empty_ranked(slots: int) -> Ranked:
     )
 
 
-@part
+@inlined
 def full(ranked: Ranked) -> bool:
     """Is there no room for another row?"""
     return ranked.sizes[LIVE] == ranked.free.shape[0]
 
 
-@part
+@inlined
 def insert(ranked: Ranked, score: float, position: int, label: int, k: int) -> None:
     """Add a row younger than all; forget those that k younger ones beat by now.
 
@@ -90,7 +90,7 @@ def insert(ranked: Ranked, score: float, position: int, label: int, k: int) -> N
             sweep(ranked, behind, k)
 
 
-@part
+@inlined
 def expire(ranked: Ranked, start: int) -> int:
     """Forget the rows with labels up to ``start``; how many.  O(log rows + WIDTH) each."""
     gone = 0
@@ -100,7 +100,7 @@ def expire(ranked: Ranked, start: int) -> int:
     return gone
 
 
-@part
+@inlined
 def remove_oldest(ranked: Ranked) -> None:
     """Forget the oldest row.  Of equal scores it is the last, being the oldest of them too."""
     slot = ranked.sizes[OLDEST]
@@ -118,6 +118,19 @@ def remove_oldest(ranked: Ranked) -> None:
 
 
 @part
+def cut(ranked: Ranked, rows: int) -> None:
+    """Forget all but so many of the best rows.  O(1) for each row forgotten."""
+    while ranked.sizes[LIVE] > rows:
+        last = ranked.sizes[BLOCKS] - 1
+        block = ranked.order[last]
+        stop = max(0, ranked.facts[block, SIZE] - (ranked.sizes[LIVE] - rows))
+        for place in range(stop, ranked.facts[block, SIZE]):
+            uproot(ranked, ranked.slots[block, place])
+        ranked.facts[block, SIZE] = stop
+        close_up(ranked, last)
+
+
+@inlined
 def slot_at(ranked: Ranked, rank: int) -> int:
     """The slot of the row of this rank, from 0, or of the last row; -1 if there are none.
 
@@ -153,7 +166,7 @@ def best_after(ranked: Ranked, start: int, most: int, out: Ints) -> int:
 # Where an entry belongs
 
 
-@part
+@inlined
 def first_block_down_to(ranked: Ranked, score: float) -> int:
     """The rank of the first block with an entry no better than ``score``, or of the last block."""
     if ranked.sizes[BLOCKS] == 0:
@@ -169,7 +182,7 @@ def first_block_down_to(ranked: Ranked, score: float) -> int:
     return low
 
 
-@part
+@inlined
 def last_block_up_to(ranked: Ranked, score: float) -> int:
     """The rank of the last block with an entry no worse than ``score``."""
     low, high = 0, ranked.sizes[BLOCKS] - 1
@@ -182,7 +195,7 @@ def last_block_up_to(ranked: Ranked, score: float) -> int:
     return low
 
 
-@part
+@inlined
 def first_at_least(ranked: Ranked, block: int, score: float) -> int:
     """The first place in a block with a score no better than this; its size if there is none."""
     low, high = 0, ranked.facts[block, SIZE]
@@ -199,7 +212,7 @@ def first_at_least(ranked: Ranked, block: int, score: float) -> int:
 # Entries within a block
 
 
-@part
+@inlined
 def shift(ranked: Ranked, block: int, place: int, to: int) -> None:
     """Move an entry within its block."""
     ranked.scores[block, to] = ranked.scores[block, place]
@@ -302,7 +315,7 @@ def close_up(ranked: Ranked, rank: int) -> None:
         merge(ranked, rank - 1)
 
 
-@part
+@inlined
 def small(ranked: Ranked, rank: int) -> bool:
     """Do this block and the next one together fill no more than half a block?"""
     one, other = ranked.order[rank], ranked.order[rank + 1]
@@ -329,7 +342,7 @@ def merge(ranked: Ranked, rank: int) -> None:
 # Rows by age
 
 
-@part
+@inlined
 def plant(ranked: Ranked, score: float, position: int, label: int) -> int:
     """Give the youngest row a slot."""
     slot = ranked.free[ranked.sizes[LIVE]]
@@ -346,7 +359,7 @@ def plant(ranked: Ranked, score: float, position: int, label: int) -> int:
     return slot
 
 
-@part
+@inlined
 def uproot(ranked: Ranked, slot: int) -> None:
     """Take a row out of the order of age; its slot is unused."""
     older, younger = ranked.rows[slot, OLDER], ranked.rows[slot, YOUNGER]
