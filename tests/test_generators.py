@@ -1,12 +1,19 @@
 """The generators give the same rows for ever, and rows of the shape they promise."""
 
+import gzip
+import pickle
+from typing import get_args
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.parquet
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
+import skytide as st
 import skytide.data as data
 from skytide.data.generators import CHUNK
 from skytide.data.market import SYMBOLS, VENUES
@@ -182,3 +189,73 @@ def test_keys_are_few_and_all_used():
 def test_bad_parts_are_named(options, message):
     with pytest.raises(ValueError, match=message):
         data.span(**{"start": 0, "stop": 1, **options})
+
+
+SERIES = get_args(data.Series)
+
+
+@pytest.mark.parametrize("series", SERIES)
+@given(
+    stop=some.integers(0, 3 * CHUNK), start=some.integers(0, 3 * CHUNK), seed=some.integers(0, 9)
+)
+@settings(max_examples=15, deadline=None)
+def test_any_part_of_a_series_of_scores_can_be_had_alone(series, stop, start, seed):
+    start = min(start, stop)
+    part = data.scores(series, stop, start, seed)
+    assert part.dtype == np.float64
+    assert np.array_equal(part, data.scores(series, stop, 0, seed)[start:])
+
+
+def test_series_are_what_their_names_say():
+    rows = 2 * CHUNK
+    made = {series: data.scores(series, rows, seed=3) for series in SERIES}
+    assert (np.diff(made["increasing"]) > 0).all()
+    assert (np.diff(made["decreasing"]) < 0).all()
+    assert len(set(made["constant"])) == 1
+    assert abs(np.corrcoef(made["uniform-time"], np.arange(rows))[0, 1]) < 0.03
+    assert data.scores("sin-time", 500_000, start=499_999)[0] == pytest.approx(1)
+    burst = made["bursts"] > 1
+    assert 50 <= burst.sum() < 1_000
+    assert (np.diff(burst.astype(int)) == 1).sum() <= 2
+
+
+def test_files_are_read_by_their_name(tmp_path):
+    table = pa.table({"x": [1.5, 2.5], "y": [3.5, 4.5]})
+    pyarrow.parquet.write_table(table, tmp_path / "a.parquet")
+    pyarrow.csv.write_csv(table, tmp_path / "a.csv")
+    (tmp_path / "a.csv.gz").write_bytes(gzip.compress((tmp_path / "a.csv").read_bytes()))
+    for name in ("a.parquet", "a.csv", "a.csv.gz"):
+        assert data.read_rows(tmp_path / name).equals(table)
+        assert data.read_rows(tmp_path / name, ["y"]).equals(table.select(["y"]))
+    with pytest.raises(ValueError, match="neither Parquet nor CSV"):
+        data.read_rows(tmp_path / "a.xls")
+
+
+def test_the_scores_of_the_paper_rank_rows():
+    ends = np.array(
+        ["2024-01-01T11", "2024-01-01T11", "2024-01-01T10", "2024-01-01T10:30"], "M8[us]"
+    )
+    begins = np.array(["2024-01-01T10"] * 4, "M8[us]")
+    trips = pa.table({"miles": [3.0, 9.0, 5.0, 4.0], "from": begins, "to": ends})
+    fastest = st.top(2, st.high(data.speed, "miles", "from", "to")).over(st.last(9))
+    live = fastest.open()
+    live.push(trips)
+    assert live.answer()["miles"].to_pylist() == [9, 4]
+    near = st.top(1, st.low(data.DistanceTo(1.0, 1.0), "x", "y")).over(st.last(9))
+    assert near.answer({"x": [0.0, 1.0], "y": [0.0, 1.5]})["y"].to_pylist() == [1.5]
+    assert pickle.loads(pickle.dumps(near)) == near
+    most = st.top(1, st.high(data.turnover, "price", "volume")).over(st.last(9))
+    assert most.answer({"price": [2.0, 3.0], "volume": [9, 5]})["price"].to_pylist() == [2]
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: data.scores("rising", 5), "unknown series 'rising'.*increasing"),
+        (lambda: data.scores("constant", 5, start=-1), "start is -1"),
+        (lambda: data.scores("constant", 5, start=6), "stop is 5"),
+    ],
+)
+def test_bad_series_are_named(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()

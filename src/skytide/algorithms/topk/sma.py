@@ -5,9 +5,9 @@ Wang, TKDE 2017), after its references [17] and [26].  Every row of the window h
 over the scores, cells holding about equally many rows when they are laid out, and being laid out anew
 when they no longer do.  The candidates are the k-skyband of the rows that are no worse than a *bar*:
 new rows under the bar join it, counting for the rows they beat, and nothing else has to be done while k
-rows are left.  When fewer are, the k_max = 2 k best rows of the window are looked up in the grid, cell by
-cell from the best, and the bar is the last of them.  If candidates become more than 2 k_max, the bar is
-lowered instead to the k_max-th.
+rows are left.  When fewer are, the k_max = 2 k best rows of the window are looked up in the grid, cell
+by cell from the best, and the bar is the last of them.  If candidates become more than 2 k_max, the bar
+is lowered instead to the k_max-th.
 
 A row costs O(log cells) for the grid and, under the bar, a place in the skyband; recomputing costs what
 the best cells hold.  Falling scores make that necessary every k rows.
@@ -58,9 +58,10 @@ class Grid(NamedTuple):
 
 def _window(room: int) -> Window:
     cells = room // ROWS_A_CELL + 2
-    ints = [np.zeros(room, np.int64) for _ in range(3)]
-    grid = np.full((cells, 2), -1), np.full(cells - 1, np.inf)
-    return Window(np.zeros(room), *ints, *grid, np.zeros(4, np.int64))
+    positions, labels, following = (np.zeros(room, np.int64) for _ in range(3))
+    lists, bounds = np.full((cells, 2), -1), np.full(cells - 1, np.inf)
+    sizes = np.zeros(4, np.int64)
+    return Window(np.zeros(room), positions, labels, following, lists, bounds, sizes)
 
 
 class SMA(Ranking):
