@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from skytide.errors import (
     BadRows,
+    JobError,
     LateRows,
     MissingExtra,
     QueryError,
@@ -45,6 +46,7 @@ __version__ = "0.1.0"
 __all__ = [
     "BadRows",
     "Engine",
+    "JobError",
     "LateRows",
     "MissingExtra",
     "Query",

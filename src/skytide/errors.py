@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 __all__ = [
     "BadRows",
+    "JobError",
     "LateRows",
     "MissingExtra",
     "QueryError",
@@ -46,6 +47,14 @@ class SchemaError(SkytideError, TypeError):
     """Columns that are missing, of the wrong type, or not what they were in the first push.
 
     >>> issubclass(SchemaError, TypeError)
+    True
+    """
+
+
+class JobError(SkytideError, ValueError):
+    """A job file that cannot be run; the message begins with the file and the line.
+
+    >>> issubclass(JobError, ValueError)
     True
     """
 
