@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 import skytide
 from skytide import cli, data
+from skytide.cli import replay
 
 
 class StandIn:
@@ -45,7 +46,7 @@ class StandIn:
 
 def scene(tables=None):
     tables = data.trade_stream(seed=1, batch=100) if tables is None else iter(tables)
-    return cli.Scene(StandIn(), tables, "trades", "price")
+    return replay.Scene(StandIn(), tables, "trades", "price")
 
 
 def interrupted(after):
@@ -62,7 +63,7 @@ def terminal(monkeypatch):
 
 
 def test_off_a_terminal_it_reports_in_plain_lines(capsys):
-    cli._demo(scene(), rows=950, seconds=None)
+    replay.replay(scene(), rows=950, seconds=None)
     report = capsys.readouterr().out
     assert "\x1b" not in report
     assert "950 trades seen   345 kept   12 best" in report
@@ -73,7 +74,7 @@ def test_off_a_terminal_it_reports_in_plain_lines(capsys):
 
 
 def test_on_a_terminal_it_shows_the_changes_too(capsys, terminal):
-    cli._demo(scene(), rows=950, seconds=None)
+    replay.replay(scene(), rows=950, seconds=None)
     screen = capsys.readouterr().out
     assert "\x1b" in screen
     assert "what entered (+) and left (-) last" in screen
@@ -82,44 +83,44 @@ def test_on_a_terminal_it_shows_the_changes_too(capsys, terminal):
 
 
 def test_it_ends_by_itself(capsys):
-    cli._demo(scene(), rows=None, seconds=0.05)
+    replay.replay(scene(), rows=None, seconds=0.05)
     assert "Try next" in capsys.readouterr().out
 
 
 def test_one_push_may_be_all(capsys):
-    cli._demo(scene(), rows=30, seconds=None)
+    replay.replay(scene(), rows=30, seconds=None)
     assert "30 trades seen" in capsys.readouterr().out
 
 
 def test_an_interrupt_ends_it_with_what_was_seen(capsys, monkeypatch):
     monkeypatch.setattr(
-        cli.Replay, "push_for", lambda self, _: self.live.push(next(self.tables)) or True
+        replay.Replay, "push_for", lambda self, _: self.live.push(next(self.tables)) or True
     )
-    cli._demo(scene(interrupted(after=4)), rows=None, seconds=60)
+    replay.replay(scene(interrupted(after=4)), rows=None, seconds=60)
     assert "You saw 400 trades" in capsys.readouterr().out
 
 
 def test_an_interrupt_before_the_first_frame_is_clean(capsys):
-    cli._demo(scene(interrupted(after=2)), rows=None, seconds=60)
+    replay.replay(scene(interrupted(after=2)), rows=None, seconds=60)
     assert "Traceback" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("rows", [None, 1, 99, 100, 101, 250, 300])
 def test_first_cuts_a_stream_exactly(rows):
     tables = [data.trades(100, seed) for seed in range(3)]
-    kept = list(cli._first(rows, tables))
+    kept = list(replay._first(rows, tables))
     assert all(table.num_rows for table in kept)
     assert pa.concat_tables(kept) == pa.concat_tables(tables).slice(0, rows)
 
 
 def test_version():
-    run = CliRunner().invoke(cli._app(), ["version"])
+    run = CliRunner().invoke(cli.app(), ["version"])
     assert run.output == f"skytide {skytide.__version__}\n"
 
 
 @pytest.mark.parametrize("arguments", [["demo", "--rows", "0"], ["demo", "--data", "gaussian"]])
 def test_bad_options_are_refused(arguments):
-    run = CliRunner().invoke(cli._app(), arguments)
+    run = CliRunner().invoke(cli.app(), arguments)
     assert run.exit_code == 2
     assert arguments[1] in run.output
 
@@ -133,6 +134,6 @@ def test_a_missing_library_is_named_with_the_remedy(library, monkeypatch):
 
 @pytest.mark.parametrize("arguments", [[], ["--data", "anti-correlated", "--dims", "2"]])
 def test_the_engine_itself_plays(arguments):
-    run = CliRunner().invoke(cli._app(), ["demo", "--rows", "30000", *arguments])
+    run = CliRunner().invoke(cli.app(), ["demo", "--no-spark", "--rows", "30000", *arguments])
     assert run.exit_code == 0, run.output
     assert "You saw 30,000" in run.output

@@ -35,13 +35,13 @@ from skytide.spark.postgres import PostgresSink
 from skytide.spark.sinks import ParquetSink
 from skytide.spark.source import Options, schema_of
 
-__all__ = ["Asked", "Console", "Foreign", "Job", "Source", "read_job"]
+__all__ = ["Console", "Foreign", "Job", "Source", "read_job"]
 
 _JOB = ("name", "checkpoint", "trigger", "metrics", "source", "query", "watch", "sink", "spark")
 _SOURCE = ("format", "path", "schema", "json", "select", "options")
 _QUESTION = ("question", "k", "low", "high", "ties")
 _WINDOW = ("last", "every", "on", "history", "everything", "lifetime", "latest")
-_ASKED = ("per", "order_by", "watermark", "rejects")
+_ASKED = ("per", "order_by", "watermark", "rejects", "algorithm")
 _SINKS = {
     "console": ("order", "rows"),
     "parquet": ("path",),
@@ -60,18 +60,6 @@ class Source:
     json: str | None = None
     select: tuple[str, ...] = ()
     options: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Asked:
-    """What `query.changes` is told besides the stream."""
-
-    order_by: tuple[str, ...] = ()
-    watermark: str = "0 seconds"
-    rejects: bool = False
-    last: int | str | None = None
-    between: tuple[Any, Any] | None = None
-    k: int | None = None
 
 
 @dataclass(frozen=True)
@@ -98,7 +86,7 @@ class Job:
     name: str
     source: Source
     query: st.Query
-    asked: Asked
+    asked: Mapping[str, Any]  # what query.changes is told besides the stream
     sink: ParquetSink | PostgresSink | Console | Foreign
     checkpoint: str | None = None
     trigger: str | None = None
@@ -134,7 +122,7 @@ def read_job(path: str | os.PathLike[str]) -> Job:
         name=job.take("name", str, default=Path(path).stem),
         source=source,
         query=query,
-        asked=_asked(job, query),
+        asked=_asked(job),
         sink=sink,
         checkpoint=checkpoint,
         trigger=trigger,
@@ -219,10 +207,9 @@ def _query(part: Entries) -> st.Query:
     part.only((*_QUESTION, *_WINDOW, *_ASKED))
     query = _question(part).over(_window(part))
     keys = part.texts("per")
-    if keys:
-        query = part.asking("per", query.per, *keys)
-    part.asking("", query.algorithms)  # is there an engine for it?
-    return query
+    keyed: st.Query = part.asking("per", query.per, *keys) if keys else query
+    part.asking("", keyed.algorithms)  # is there an engine for it?
+    return keyed
 
 
 def _question(part: Entries) -> Any:
@@ -284,20 +271,22 @@ def _last(part: Entries) -> Any:
     return part.asking("last", st.last, part.take("last", int, str), **named)
 
 
-def _asked(job: Entries, query: st.Query) -> Asked:
+def _asked(job: Entries) -> dict[str, Any]:
     part, watch = job.inner("query"), job.inner("watch")
     watch.only(("last", "between", "k"))
     between = watch.take("between", list)
     if between is not None and len(between) != 2:
         watch.fail("between", f"between is {between!r}", "give two: between = [1, 50_000]")
-    return Asked(
-        order_by=tuple(part.texts("order_by")),
-        watermark=part.take("watermark", str, default=Asked.watermark),
-        rejects=part.take("rejects", bool, default=False),
-        last=watch.take("last", int, str),
-        between=tuple(between) if between else None,
-        k=watch.take("k", int),
-    )
+    asked = {
+        "order_by": tuple(part.texts("order_by")) or None,
+        "watermark": part.take("watermark", str),
+        "rejects": part.take("rejects", bool),
+        "algorithm": part.take("algorithm", str),
+        "last": watch.take("last", int, str),
+        "between": tuple(between) if between else None,
+        "k": watch.take("k", int),
+    }
+    return {name: value for name, value in asked.items() if value is not None}
 
 
 # --------------------------------------------------------------------------------------

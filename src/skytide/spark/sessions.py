@@ -29,7 +29,7 @@ from skytide.spark.java import find_java
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["STREAMING", "session"]
+__all__ = ["STREAMING", "is_elsewhere", "session"]
 
 STREAMING = {
     "spark.sql.streaming.stateStore.providerClass": (
@@ -65,7 +65,7 @@ def session(
 
     given = {setting: _plain(value) for setting, value in (conf or {}).items()}
     settings = {**STREAMING, **given}
-    if not _elsewhere():
+    if not is_elsewhere():
         if SparkSession.getActiveSession() is None:
             find_java()
         settings = {**_local(), **settings}
@@ -84,8 +84,12 @@ def _check_pyspark() -> None:
         raise st.MissingExtra("Spark is not installed", "pip install 'skytide[spark]'")
 
 
-def _elsewhere() -> bool:
-    """Has somebody else said where Spark runs: spark-submit, or an address of Spark Connect?"""
+def is_elsewhere() -> bool:
+    """Has somebody else said where Spark runs: spark-submit, or an address of Spark Connect?
+
+    >>> is_elsewhere()  # doctest: +SKIP
+    False
+    """
     return "PYSPARK_GATEWAY_PORT" in os.environ or "SPARK_REMOTE" in os.environ
 
 

@@ -1,77 +1,23 @@
-"""The command line: `skytide demo` and `skytide version`.
+"""The demo of the engine alone: a stream replayed in this process, without Spark."""
 
-Everything here goes through the public face of skytide, as a user's own program would.
-"""
-
-import importlib.util
-import sys
 from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from time import perf_counter
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import skytide as st
+from skytide.cli.screen import CHANGES_SHOWN, answer_table, change_table
 from skytide.data import Distribution, stream, trade_stream
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    import typer
     from rich.console import Console, RenderableType
-    from rich.table import Table
 
 Data = Literal["trades", Distribution]
 
 BATCH = 10_000  # rows in one push
-ROWS_SHOWN = 8
-CHANGES_SHOWN = 5
-
-
-def main() -> None:
-    """Run the command line, or say what to install when its libraries are missing.
-
-    >>> main()  # doctest: +SKIP
-    """
-    for library in ("typer", "rich"):
-        if importlib.util.find_spec(library) is None:
-            sys.exit(f"skytide's command line needs {library}.\nHint: pip install 'skytide[cli]'")
-    _app()()
-
-
-def _app() -> "typer.Typer":
-    import typer
-
-    app = typer.Typer(
-        no_args_is_help=True,
-        add_completion=False,
-        help="Standing preference questions over data that keeps moving.",
-    )
-
-    @app.command()
-    def demo(
-        seconds: Annotated[
-            float | None, typer.Option(min=0, help="Stop then (20 on a terminal, else 5).")
-        ] = None,
-        rows: Annotated[int | None, typer.Option(min=1, help="Stop after so many rows.")] = None,
-        window: Annotated[int, typer.Option(min=1, help="How many rows count.")] = 1_000_000,
-        data: Annotated[Data, typer.Option(help="Trades, or random points.")] = "trades",
-        dims: Annotated[int, typer.Option(min=1, help="Coordinates of a random point.")] = 3,
-        seed: Annotated[int, typer.Option(min=0, help="Another seed, other rows.")] = 1,
-    ) -> None:
-        """Watch the best rows of a stream change."""
-        _demo(_scene(data, dims, window, seed), rows, seconds)
-
-    @app.command()
-    def version() -> None:
-        """Print the version."""
-        typer.echo(f"skytide {st.__version__}")
-
-    return app
-
-
-# --------------------------------------------------------------------------------------
-# What is played
 
 
 @dataclass(frozen=True)
@@ -84,7 +30,12 @@ class Scene:
     order: str  # the column its answer is sorted by when shown
 
 
-def _scene(data: Data, dims: int, window: int, seed: int) -> Scene:
+def scene_of(data: Data, dims: int, window: int, seed: int) -> Scene:
+    """What is played when this is asked for.
+
+    >>> scene_of("correlated", 2, 10, 1).noun
+    'points'
+    """
     if data == "trades":
         question = st.skyline(st.low("price"), st.high("volume"))
         tables = trade_stream(seed, BATCH)
@@ -181,7 +132,8 @@ def _frames(replay: Replay, seconds: float, every: float) -> Iterator[Frame]:
 # Showing it
 
 
-def _demo(scene: Scene, rows: int | None, seconds: float | None) -> None:
+def replay(scene: Scene, rows: int | None, seconds: float | None) -> None:
+    """Play a scene to its end, or for so long."""
     from rich.console import Console
 
     console = Console(highlight=False)
@@ -189,11 +141,11 @@ def _demo(scene: Scene, rows: int | None, seconds: float | None) -> None:
         seconds = float("inf") if rows else 20.0 if console.is_terminal else 5.0
     console.print(str(scene.query), style="bold", markup=False, soft_wrap=True)
     with console.status("getting the kernels ready (a few seconds, the first time) ..."):
-        replay = _replay(scene, rows)
+        played = _replay(scene, rows)
     show = _play if console.is_terminal else _report
-    last = show(console, scene, replay, seconds)
+    last = show(console, scene, played, seconds)
     if last:
-        console.print(_closing(scene, last), soft_wrap=True)
+        console.print(_closing(scene, last))
 
 
 def _play(console: "Console", scene: Scene, replay: Replay, seconds: float) -> Frame | None:
@@ -214,14 +166,18 @@ def _report(console: "Console", scene: Scene, replay: Replay, seconds: float) ->
         for last in _frames(replay, seconds, every=1.0):
             console.print(_numbers(scene, last), soft_wrap=True)
     if last:
-        console.print(_answer_table(scene, last))
+        console.print(answer_table(last.answer, scene.noun, scene.order))
     return last
 
 
 def _screen(scene: Scene, frame: Frame) -> "RenderableType":
     from rich.console import Group
 
-    return Group(_numbers(scene, frame), _answer_table(scene, frame), _change_table(frame))
+    return Group(
+        _numbers(scene, frame),
+        answer_table(frame.answer, scene.noun, scene.order),
+        change_table(frame.changes),
+    )
 
 
 def _numbers(scene: Scene, frame: Frame) -> str:
@@ -233,57 +189,19 @@ def _numbers(scene: Scene, frame: Frame) -> str:
     )
 
 
-def _answer_table(scene: Scene, frame: Frame) -> "Table":
-    best = frame.answer.sort_by(scene.order)
-    hidden = best.num_rows - ROWS_SHOWN
-    caption = f"and {hidden:,} more" if hidden > 0 else None
-    rows = best.slice(0, ROWS_SHOWN).to_pylist()
-    return _table(f"the best {scene.noun} now", rows, caption)
-
-
-def _change_table(frame: Frame) -> "Table":
-    rows = [
-        {"": "+" if row["_change_type"] == "insert" else "-"}
-        | {name: value for name, value in row.items() if not name.startswith("_")}
-        for row in frame.changes
-    ]
-    return _table("what entered (+) and left (-) last", rows)
-
-
-def _table(title: str, rows: list[dict[str, Any]], caption: str | None = None) -> "Table":
-    from rich import box
-    from rich.table import Table
-
-    look: dict[str, Any] = {"box": box.SIMPLE_HEAD, "show_edge": False}  # to fit 24 lines
-    table = Table(title=title, title_justify="left", caption=caption, **look)
-    for name, value in rows[0].items() if rows else ():
-        table.add_column(name, justify="right" if isinstance(value, int | float) else "left")
-    for row in rows:
-        table.add_row(*map(_text, row.values()))
-    return table
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, int):
-        return f"{value:,}"
-    if isinstance(value, float):
-        return f"{value:,.6g}"
-    return f"{value:%H:%M:%S.%f}" if hasattr(value, "hour") else str(value)
-
-
 def _closing(scene: Scene, frame: Frame) -> str:
     stats = frame.stats
     pace = frame.rows_per_second
-    taken = f", taken in at {pace:,.0f} a second (making them not counted)" if pace else ""
+    taken = f", taken in at {pace:,.0f} a second" if pace else ""
     return f"""
 You saw {stats.seen:,} {scene.noun} go by{taken}.
-To answer at any moment, for any shorter window too, the engine keeps only {stats.kept:,} of them:
-the others are too old, or beaten by a younger one, and can never be an answer again.
-Of those it keeps, {stats.answer:,} are the best now.
+To answer at any moment, for any shorter window too, the engine keeps only
+{stats.kept:,} of them: the others are too old, or beaten by a younger one, and can
+never be an answer again. Of those it keeps, {stats.answer:,} are the best now.
 
 Try next:
-  skytide demo --rows 10000000                      more rows
-  skytide demo --window 10000                       a shorter memory
-  skytide demo --data anti-correlated --dims 4      much harder rows
-  skytide demo --help                               the rest
+  skytide demo                                the same as a stream in Spark
+  skytide demo --no-spark --rows 10000000     more rows
+  skytide demo --no-spark --window 10000      a shorter memory
+  skytide demo --help                         the rest, harder rows for example
 The README shows the same in ten lines of Python."""
