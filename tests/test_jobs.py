@@ -148,7 +148,7 @@ def test_other_sinks(job):
         ('low = "price"', 'low = "price"\nk = 2', 8, "a skyline has no k"),
         ("last = 100", "", 6, "does not say which rows count"),
         ("last = 100", 'last = "100"', 8, "has no unit"),
-        ("last = 100", "last = 0", 8, "last"),
+        ("last = 100", "last = 0", 8, "number of rows is 0"),
         ("last = 100", "last = 1.5", 8, "give a whole number or text"),
         ("last = 100", "last = 100\neverything = true", 9, "says twice which rows count"),
         ("last = 100", 'everything = true\non = "ts"', 9, "on belongs to last"),

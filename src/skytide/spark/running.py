@@ -130,11 +130,11 @@ def stamp_of(job: Job) -> dict[str, Any]:
 
 
 def _local(path: str) -> bool:
-    return "://" not in path
+    return "://" not in path or path.startswith("file://")
 
 
 def _folder(path: str) -> Path:
-    return Path(path.removeprefix("file:"))
+    return Path(path.removeprefix("file://").removeprefix("file:"))
 
 
 def _check_stamp(job: Job) -> None:
@@ -352,8 +352,21 @@ def _stopped(what: str, error: Exception, log: Path | None = None) -> st.JobErro
     """An error of Spark in a few lines; the rest is in the log."""
     told = str(error).strip()
     ours = _OURS.findall(told + "\n")
-    message, hint = ours[-1] if ours else (told.partition("\n")[0], "")
+    message, hint = ours[-1] if ours else (_first_line(told), "")
     if "\n  " in message:  # frames of a traceback between two of our errors
         message = message.partition("\n")[0]
     place = f"all that Spark said is in {log}" if log else ""
     return st.JobError(f"{what}: {message}", "; ".join(filter(None, [hint, place])))
+
+
+def _first_line(told: str) -> str:
+    """What Java says comes after a line of what was called.
+
+    >>> _first_line("An error occurred while calling o1.load.\\n: java.io.IOException: no disk\\n\\tat")
+    'no disk'
+    """
+    called, _, rest = told.partition("\n: ")
+    if not called.startswith("An error occurred while calling"):
+        return told.partition("\n")[0]
+    line = rest.partition("\n")[0]
+    return line.partition(": ")[2] or line
