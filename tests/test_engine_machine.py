@@ -20,9 +20,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 import oracles
 import skytide as st
-from skytide.choices import ALGORITHMS, any_length_algorithm
+from skytide.choices import ALGORITHMS
 
-Point = tuple[int, int]
+Point = tuple[float, int]
 
 LONGEST = 12
 START = 1_000_003  # seconds since 1970; no multiple of a slide
@@ -37,7 +37,9 @@ SCHEMA = pa.schema(
     ]
 )
 
-coordinates = some.tuples(some.integers(0, 3), some.integers(0, 3))
+# Few values, so that ties are common; 0.0 and -0.0 are the same.
+lengths = some.integers(0, 3).map(float) | some.sampled_from([-np.inf, -0.0, np.inf])
+coordinates = some.tuples(lengths, some.integers(0, 3))
 pauses = some.sampled_from([0, 0, 0, 1, 1, 2, 3, 30])
 
 
@@ -87,7 +89,7 @@ def table(ids: Sequence[int], points: list[Point], times: list[int]) -> pa.Table
     return pa.table(
         {
             "id": ids,
-            "x": [float(x) for x, _ in points],
+            "x": [x for x, _ in points],
             "y": [y for _, y in points],
             "name": [f"row {p}" for p in ids],
             "ts": np.array(times, "datetime64[s]").astype("datetime64[ns]"),
@@ -102,22 +104,26 @@ class Machine(RuleBasedStateMachine):
     late: ClassVar[str] = "raise"
 
     def start(
-        self, asked: Asked, window: Any, length: int, every: int, history: bool, nosy: bool
+        self,
+        asked: Asked,
+        window: Any,
+        length: int,
+        every: int,
+        history: bool,
+        nosy: bool,
+        data: some.DataObject,
     ) -> None:
-        """Open the engine."""
+        """Open the engine with any of the algorithms that can do what is asked."""
         self.asked, self.length, self.every, self.history = asked, length, every, history
-        self.live = self.opened(asked.question().over(window), nosy)
+        query = asked.question().over(window)
+        algorithm = data.draw(some.sampled_from(list(query.algorithms())), label="algorithm")
+        self.any_length = ALGORITHMS[algorithm].load().any_length
+        self.live = query.open(algorithm)
         self.points: list[Point] = []
         self.times: list[int] = []
         self.now = START
         self.nosy = nosy
         self.watched: list[Watched] = []
-
-    def opened(self, query: Any, nosy: bool) -> Any:
-        """The default algorithm, or the first that answers for any part of the window."""
-        algorithm = None if nosy else any_length_algorithm(query)
-        self.any_length = ALGORITHMS[algorithm or query.open().algorithm].load().any_length
-        return query.open(algorithm)
 
     def push_rows(self, points: list[Point], times: list[int]) -> None:
         """Push rows that are not late."""
@@ -220,12 +226,21 @@ class Rows(Machine):
         every=some.integers(1, LONGEST),
         history=some.booleans(),
         nosy=some.booleans(),
+        data=some.data(),
     )
-    def open(self, asked: Asked, length: int, every: int, history: bool, nosy: bool) -> None:
+    def open(
+        self,
+        asked: Asked,
+        length: int,
+        every: int,
+        history: bool,
+        nosy: bool,
+        data: some.DataObject,
+    ) -> None:
         """Open the engine."""
         every = min(every, length)
         window = st.last(length, every=every, history=history)
-        self.start(asked, window, length, every, history, nosy)
+        self.start(asked, window, length, every, history, nosy, data)
 
     def window(self, how: dict[str, Any]) -> oracles.Window:
         """The positions that ``answer(**how)`` speaks of."""
@@ -254,9 +269,17 @@ class Times(Machine):
         history=some.booleans(),
         nosy=some.booleans(),
         late=some.sampled_from(["raise", "drop"]),
+        data=some.data(),
     )
     def open(
-        self, asked: Asked, length: int, every: int, history: bool, nosy: bool, late: str
+        self,
+        asked: Asked,
+        length: int,
+        every: int,
+        history: bool,
+        nosy: bool,
+        late: str,
+        data: some.DataObject,
     ) -> None:
         """Open the engine; every = 0: no slides."""
         every, self.late = min(every, length), late
@@ -267,7 +290,7 @@ class Times(Machine):
             late=late,
             history=history,
         )
-        self.start(asked, window, length, every, history, nosy)
+        self.start(asked, window, length, every, history, nosy, data)
 
     def window(self, how: dict[str, Any]) -> oracles.Window:
         """The positions that ``answer(**how)`` speaks of."""
