@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 import skytide as st
+from skytide.state import pack, unpack
 
 TOP = st.top(2, st.high("price")).over(st.last(3)).per("symbol")
 
@@ -90,3 +91,62 @@ def test_explain_looks_at_the_key_of_the_row() -> None:
 def test_one_shot_per_key() -> None:
     rows = trades(("a", 9), ("b", 1), ("a", 1), ("a", 2), ("a", 3))
     assert TOP.answer(rows)["price"].to_pylist() == [1, 2, 3]
+
+
+def test_keys_of_many_types() -> None:
+    for keys in (
+        pa.array(["a", "b", "a"]).dictionary_encode(),
+        pa.array([float("nan"), 1.0, float("nan")]),
+        pa.array([-0.0, 1.0, 0.0]),
+        pa.array([None, "x", None]),
+        pa.array([b"1", b"2", b"1"], pa.binary_view()),
+        pa.array([True, False, True]),
+        pa.array([1, 2, 1], pa.decimal128(9, 2)),
+        pa.array([1, 2, 1], pa.timestamp("us", "UTC")),
+    ):
+        live = st.skyline(st.low("price")).over(st.last(5)).per("key").open()
+        for _ in range(2):
+            live.push(pa.table({"key": keys, "price": [1.0, 2.0, 3.0]}))
+        assert live.stats().details["keys"] == 2, keys.type
+        assert live.answer()["price"].to_pylist() == [1, 1, 2, 2]
+
+
+def test_what_cannot_be_a_key_is_refused_before_anything_is_fixed() -> None:
+    live = TOP.open()
+    with pytest.raises(st.SchemaError, match=r"cannot be grouped\n(?s:.)*Hint"):
+        live.push(pa.table({"symbol": [["a"]], "price": [1.0]}))
+    live.push(trades(("a", 1)))
+    assert live.answer().num_rows == 1
+
+
+def test_empty_pushes_are_nothing() -> None:
+    live = TOP.open()
+    for nothing in ({}, pa.table({}), trades()):
+        live.push(nothing)
+        assert live.answer().num_rows == 0
+    assert live.stats().seen == 0
+
+
+def test_silent_keys_are_forgotten_when_their_rows_have_expired() -> None:
+    live = st.skyline(st.low("price")).over(st.last("10 seconds", on="ts")).per("symbol").open()
+    watch = live.watch()
+    for second in range(100):
+        ts = np.array([second], "M8[s]").astype("M8[ns]")
+        live.push(pa.table({"ts": ts, "symbol": [f"s{second}"], "price": [1.0]}))
+    assert live.stats().details["keys"] < 30
+    assert watch.changes()["symbol"].to_pylist() == [f"s{second}" for second in range(90, 100)]
+    assert live.answer(key="s0").num_rows == 0
+    live.advance(to="1970-01-01T00:10:00")
+    assert watch.changes()["_change_type"].to_pylist() == ["delete"] * 10
+    live.advance(to="1970-01-01T00:10:01")
+    assert live.stats().details["keys"] == 0
+
+
+def test_a_state_whose_keys_are_mixed_up_is_refused() -> None:
+    live = TOP.open()
+    live.push(trades(("a", 9), ("b", 1), ("a", 3)))
+    state = unpack(live.save())
+    for each in ({"kept": [1, 2]}, {"kept": [3, 0]}, {"seen": [2]}, {"waiting": ["x", 0]}):
+        facts = state.facts | {"each": state.facts["each"] | each}
+        with pytest.raises(st.StateError):
+            st.load(pack(state._replace(facts=facts)))

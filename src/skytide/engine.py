@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from skytide.algorithms.static.sfs import skyline_sfs
 from skytide.algorithms.topk.admission import admitted
-from skytide.changes import AT, TYPE, between, nothing, table
+from skytide.changes import AT, TYPE, Changes, between, nothing, table
 from skytide.checks import whole
 from skytide.choices import any_length_algorithm, default_algorithm, made, ranks
 from skytide.errors import QueryError, SchemaError, StateError
@@ -114,6 +114,11 @@ class Engine:
             batch, places, count = self._shortlist(rows) or self._all(rows)
         self._enter(batch, places, count)
 
+    def _accept(self, batch: Batch) -> None:
+        """Take in rows that were read."""
+        count = len(batch.values)
+        self._enter(batch, np.arange(1, count + 1), count)
+
     def push_pack(self, pack: Pack) -> None:
         """Add what a :class:`skytide.pruning.Pruner` left of a part of the rows.
 
@@ -139,7 +144,7 @@ class Engine:
 
     def _enter(self, batch: Batch, places: Ints, count: int) -> None:
         """Take in rows that have these places among so many that have come."""
-        if not batch.table.num_rows:
+        if not len(batch.values):
             return
         positions = self._seen + places
         labels = self._ruler.labels(batch, positions)
@@ -188,7 +193,10 @@ class Engine:
 
     def advance(self, to: Any) -> None:
         """Move the clock of a time window to a moment, without rows."""
-        self._newest = self._ruler.moment(to, self._newest)
+        self._advance(self._ruler.moment(to, self._newest))
+
+    def _advance(self, newest: int) -> None:
+        self._newest = newest
         self._move()
 
     def due(self) -> np.datetime64 | None:
@@ -401,10 +409,13 @@ class Engine:
     def _all_new(self, positions: Ints) -> Any:
         return between(np.zeros(0, np.int64), positions, self._clock())
 
-    def _changes_of(self, name: int) -> pa.Table:
+    def _unread(self, name: int) -> Changes:
         if name not in self._ledger:
             raise QueryError("this watch is closed", "open another: live.watch()")
-        changes = self._ledger.read(name)
+        return self._ledger.read(name)
+
+    def _changes_of(self, name: int) -> pa.Table:
+        changes = self._unread(name)
         rows = self._rows_at(changes.positions)
         return table(changes, rows, self._ruler.at_type(self._reader.schema))
 
@@ -451,22 +462,27 @@ class Engine:
         facts = state.facts
         if facts["has_schema"]:
             self._reader = Reader(self.query, schema=state.kept.schema)
-        self._dropped, self._newest = int(facts["dropped"]), facts["newest"]
-        if self._newest is None:
+        self._dropped = int(facts["dropped"])
+        kept, waiting = self._reader.read(state.kept), self._reader.read(state.waiting)
+        self._resume(facts["seen"], facts["newest"], state.positions, kept, waiting)
+
+    def _resume(
+        self, seen: int, newest: int | None, positions: Ints, kept: Batch, waiting: Batch
+    ) -> None:
+        """Go on where another engine was."""
+        if newest is None:
             return
-        first = facts["seen"] - state.waiting.num_rows + 1
-        if len(state.positions) and state.positions[-1] >= first:
+        first = seen - len(waiting.values) + 1
+        if len(positions) and positions[-1] >= first:
             raise ValueError("there are rows beyond the last one seen")
-        waiting = np.arange(first, facts["seen"] + 1)
-        for positions, rows in ((state.positions, state.kept), (waiting, state.waiting)):
-            batch = self._reader.read(rows)
-            if len(positions) != len(batch.values) or (np.diff(positions, prepend=0) < 1).any():
+        for places, batch in ((positions, kept), (np.arange(first, seen + 1), waiting)):
+            if len(places) != len(batch.values) or (np.diff(places, prepend=0) < 1).any():
                 raise ValueError("rows and positions do not match")
-            labels = self._ruler.labels(batch, positions)
-            if len(positions):
-                self._waiting.append(_Rows(batch.values, positions, labels, batch.table))
-        self._seen = int(facts["seen"])
-        self._move()
+            labels = self._ruler.labels(batch, places)
+            if len(places):
+                self._waiting.append(_Rows(batch.values, places, labels, batch.table))
+        self._seen = int(seen)
+        self._advance(newest)
 
     @contextmanager
     def _timed(self, part: str) -> Iterator[None]:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from skytide.choices import default_algorithm
-from skytide.keys import key_codes
+from skytide.keys import grouped
 from skytide.query import LastTime, Query, Top
 from skytide.rows import Batch, Reader
 from skytide.slides import Ruler, ruler_of
@@ -31,24 +31,13 @@ def answer_table(query: Query, data: Any) -> pa.Table:
     batch = Reader(query).read(data)
     ruler = ruler_of(query.window)
     newest = int(batch.labels.max()) if batch.labels is not None and len(batch.labels) else None
-    groups = key_groups(batch.table, query.keys)
-    chosen = [_answer(query, ruler, batch, rows, newest) for rows in groups]
+    groups = grouped(batch.table, query.keys)
+    chosen = [
+        _answer(query, ruler, batch, groups.order[span], newest) for _, span in groups.spans()
+    ]
     if isinstance(query.question, Top) and len(chosen) == 1:
         return batch.table.take(chosen[0])
     return batch.table.take(np.sort(np.concatenate([np.zeros(0, np.int64), *chosen])))
-
-
-def key_groups(table: pa.Table, keys: tuple[str, ...]) -> list[Ints]:
-    """The rows of each combination of keys, ascending; nulls are keys as well.
-
-    >>> key_groups(pa.table({"s": ["b", "a", "b"]}), ("s",))
-    [array([0, 2]), array([1])]
-    """
-    codes = key_codes(table, keys)
-    order = np.argsort(codes, kind="stable")
-    starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
-    groups = np.split(order, starts[1:]) if len(order) else []
-    return sorted(groups, key=lambda rows: int(rows[0]))
 
 
 def _answer(query: Query, ruler: Ruler, batch: Batch, rows: Ints, newest: int | None) -> Ints:

@@ -260,6 +260,7 @@ class _Plan:
     def __init__(self, query: Query, schema: pa.Schema) -> None:
         self.schema = pa.schema([(field.name, storable(field.type)) for field in schema])
         _check_columns(query, self.schema)
+        _check_keys(query, self.schema)
         _check_pairs(query, self.schema)
         self._sources = [_source(*wanted, self.schema) for wanted in _wanted(query)]
         self._clock = None
@@ -357,6 +358,15 @@ def _check_columns(query: Query, schema: pa.Schema) -> None:
         raise SchemaError(
             f"the data has no column{plural} {listed}.{guess}", f"its columns are {names}"
         )
+
+
+def _check_keys(query: Query, schema: pa.Schema) -> None:
+    for name in query.keys:
+        if pa.types.is_nested(schema.field(name).type):
+            raise SchemaError(
+                f"the key {name!r} is {schema.field(name).type}, by which rows cannot be grouped",
+                "make a column of what tells its rows apart: text, a number or a time",
+            )
 
 
 def _check_pairs(query: Query, schema: pa.Schema) -> None:

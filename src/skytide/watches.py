@@ -113,6 +113,10 @@ class Ledger:
         unread, self._unread[name], self._counts[name] = self._unread[name], [], 0
         return net(unread)
 
+    def is_quiet(self) -> bool:
+        """Has no watch anything to tell, when all is summed up?"""
+        return not any(len(net(unread).positions) for unread in self._unread.values())
+
     def positions(self) -> Ints:
         """All positions that unread changes speak of."""
         parts = [c.positions for unread in self._unread.values() for c in unread]

@@ -33,7 +33,7 @@ class Triggers(NamedTuple):
     sizes: Ints  # number of EVENTS; CLOCK
 
 
-def triggers(lengths: Ints, names: Ints, clock: int, events: int = 1024) -> Triggers:
+def triggers(lengths: Ints, names: Ints, clock: int, events: int = 64) -> Triggers:
     """Watches of these lengths, ascending, from this clock on; all are looked at next time.
 
     >>> nobody = np.zeros(0, np.int64)

@@ -27,7 +27,7 @@ from skytide.algorithms.sliding.lazy import (
     copy_arrays,
 )
 from skytide.algorithms.sliding.n_of_n import nbytes
-from skytide.kernel import kernel, part
+from skytide.kernel import direct, kernel, part
 from skytide.structures import flat, heap
 from skytide.structures.blocks import Floats, Ints
 from skytide.structures.flat import LIVE, TAIL, Flat, empty_flat
@@ -164,6 +164,9 @@ def grown(state: State) -> State:
     return larger
 
 
+_push, _expire = direct(push), direct(expire)
+
+
 class Eager(OneLength):
     """Tao and Papadias' eager strategy, over a window of one length.
 
@@ -191,11 +194,11 @@ class Eager(OneLength):
         self._state = empty_state(dims, FIRST_SLOTS)
 
     def _expire(self, horizon: int) -> None:
-        expire(self._state, horizon)
+        _expire(self._state, horizon)
 
     def _insert(self, values: Floats, positions: Ints, labels: Ints, each: bool) -> int:
         length = NO_LENGTH if self._length is None else self._length
-        return push(self._state, values, positions, labels, self._newest, length, each)
+        return _push(self._state, values, positions, labels, self._newest, length, each)
 
     def _grow(self) -> None:
         self._state = grown(self._state)

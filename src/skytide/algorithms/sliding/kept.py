@@ -66,18 +66,26 @@ class Kept(NamedTuple):
 
 
 def empty_kept(
-    dims: int, k: int, newest: bool, watches: Triggers, tree_from: int, slots: int = 64
+    dims: int,
+    k: int,
+    newest: bool,
+    watches: Triggers,
+    tree_from: int,
+    slots: int = 64,
+    history: bool = False,
 ) -> Kept:
-    """Nothing kept yet, with room for ``slots`` rows and neither tree nor history in use."""
+    """Nothing kept yet, with room for ``slots`` rows and no tree in use.
+
+    Small, 40 kB, for a query per key opens thousands of them."""
     return Kept(
         empty_forest(dims, k, slots),
         empty_flat(dims, slots),
         empty_rtree(dims, 1, k, nodes=1),
         empty_interval_tree(slots),
         watches,
-        empty_graph(128, k, 1),
+        empty_graph(128 if history else 1, k, 1),
         np.zeros(slots + k, np.int64),
-        np.array([newest, 0, tree_from, 0, 0, 0], np.int64),
+        np.array([newest, 0, tree_from, history, 0, 0], np.int64),
     )
 
 

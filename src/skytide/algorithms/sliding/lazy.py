@@ -23,7 +23,7 @@ import numpy as np
 
 from skytide.algorithms.sliding.n_of_n import PRUNE_FROM, nbytes
 from skytide.dominance import survivors
-from skytide.kernel import kernel, part
+from skytide.kernel import direct, kernel, part, rows_for_kernels
 from skytide.structures import flat
 from skytide.structures.blocks import Floats, Ints
 from skytide.structures.flat import LIVE, TAIL, Flat, empty_flat
@@ -190,6 +190,9 @@ def copy_arrays(source: Any, target: Any) -> None:
             copy_arrays(one, other)
 
 
+_push, _expire = direct(push), direct(expire)
+
+
 class OneLength:
     """What both of Tao and Papadias' strategies share: the skyline of a window of one length."""
 
@@ -212,6 +215,7 @@ class OneLength:
     def push(self, values: Floats, positions: Ints, labels: Ints) -> Ints:
         """Add a batch, pruned against itself first: what a younger row of the batch beats would be
         discarded before anyone can ask for it."""
+        values, positions, labels = rows_for_kernels(values, positions, labels)
         expired = int(np.searchsorted(labels, self._horizon, side="right"))
         chosen = np.arange(expired, len(labels))
         if len(chosen) >= PRUNE_FROM:
@@ -221,7 +225,7 @@ class OneLength:
 
     def push_each(self, values: Floats, positions: Ints, labels: Ints) -> None:
         """Add rows one by one, the clock moving with each: the strategy as printed."""
-        self._push(values, positions, labels, True)
+        self._push(*rows_for_kernels(values, positions, labels), True)
         if self._length is not None and len(labels):
             self._horizon = int(labels[-1]) - self._length
 
@@ -284,11 +288,11 @@ class Lazy(OneLength):
         self._state = empty_state(dims, FIRST_SLOTS)
 
     def _expire(self, horizon: int) -> None:
-        expire(self._state, horizon)
+        _expire(self._state, horizon)
 
     def _insert(self, values: Floats, positions: Ints, labels: Ints, each: bool) -> int:
         length = NO_LENGTH if self._length is None else self._length
-        return push(self._state, values, positions, labels, self._newest, length, each)
+        return _push(self._state, values, positions, labels, self._newest, length, each)
 
     def _grow(self) -> None:
         self._state = grown(self._state)

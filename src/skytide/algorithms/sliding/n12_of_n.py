@@ -31,12 +31,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from skytide.algorithms.sliding import kept as k_
 from skytide.algorithms.sliding.n_of_n import NofN
+from skytide.kernel import direct
 from skytide.structures import graph
 from skytide.structures.blocks import Floats, Ints
 from skytide.structures.forest import START
 from skytide.structures.interval_tree import ALWAYS
+
+_first_after, _stab_between = direct(graph.first_after), direct(graph.stab_between)
 
 
 class N12ofN(NofN):
@@ -56,7 +58,6 @@ class N12ofN(NofN):
 
     def __init__(self, dims: int, k: int, newest: bool, length: int | None) -> None:
         super().__init__(dims, k, newest, length)
-        self._kept.modes[k_.HAS_GRAPH] = 1
         self._spans: dict[int, tuple[int, int, Ints]] = {}  # name: younger, older age; lo and hi
         self._span_events: list[Ints] = []
 
@@ -91,11 +92,11 @@ class N12ofN(NofN):
         """Algorithm 3: positions, ascending, of the answer over rows with after < label <= upto."""
         lo, hi = self._positions_between(after, upto)
         out = np.empty(max(0, hi - lo + 1), np.int64)
-        return out[: graph.stab_between(self._kept.graph, lo, hi, out)]
+        return out[: _stab_between(self._kept.graph, lo, hi, out)]
 
     def _positions_between(self, after: int, upto: int) -> tuple[int, int]:
         rows, after, upto = self._kept.graph, max(ALWAYS, after), max(ALWAYS, upto)
-        return graph.first_after(rows, after), graph.first_after(rows, upto) - 1
+        return _first_after(rows, after), _first_after(rows, upto) - 1
 
     def __len__(self) -> int:
         sizes = self._kept.graph.sizes

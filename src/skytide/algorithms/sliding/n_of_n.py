@@ -18,11 +18,16 @@ import numpy as np
 from skytide.algorithms.sliding import kept as k_
 from skytide.algorithms.sliding.kept import Kept
 from skytide.dominance import survivors
+from skytide.kernel import direct, rows_for_kernels
 from skytide.structures import flat, graph, interval_tree
 from skytide.structures.blocks import Floats, Ints
+from skytide.structures.compress import EIGHT
 from skytide.structures.forest import POSITION
 from skytide.structures.interval_tree import ALWAYS
 from skytide.structures.triggers import CLOCK, EVENTS, NEVER, triggers
+
+_advance, _insert_rows = direct(k_.advance), direct(k_.insert_rows)
+_stab = direct(interval_tree.stab)
 
 PRUNE_FROM = 8
 """A batch of so many rows is pruned against itself before it enters."""
@@ -54,38 +59,40 @@ class NofN:
         self._k, self._newest, self._length = k, newest, length
         nothing = np.zeros(0, np.int64)
         watches = triggers(nothing, nothing, ALWAYS)
-        self._kept = k_.empty_kept(dims, k, newest, watches, self.tree_from)
+        self._kept = k_.empty_kept(dims, k, newest, watches, self.tree_from, history=self.history)
         self._told: list[Ints] = []
-        self._out = np.empty(len(self._kept.forest.free) + 1, np.int64)
+        self._out = np.empty(len(self._kept.forest.free) + EIGHT, np.int64)
         self._next_name = 0
 
     # -- mnN -------------------------------------------------------------------------------------
 
     def advance(self, clock: int) -> None:
         """Move the clock: rows leave, and the watches are told."""
-        while not k_.advance(self._kept, clock, self._length or 0):
+        while not _advance(self._kept, clock, self._length or 0):
             self._make_room()
 
     def push(self, values: Floats, positions: Ints, labels: Ints) -> Ints:
         """Add a batch, pruned against itself first: a row that k younger rows of its own batch beat
         can never matter, nor can what it would have beaten escape those k."""
+        values, positions, labels = rows_for_kernels(values, positions, labels)
         chosen = np.arange(len(values))
         if len(values) >= PRUNE_FROM and not self.history:
             chosen = survivors(values, self._k, self._newest)
             values, positions, labels = values[chosen], positions[chosen], labels[chosen]
         done = 0
-        while (done := k_.insert_rows(self._kept, values, positions, labels, done, -1)) < len(
-            values
-        ):
-            self._make_room()
+        while done < len(values):
+            done = _insert_rows(self._kept, values, positions, labels, done, -1)
+            if done < len(values):
+                self._make_room()
         self._shed_tree()
         return chosen
 
     def push_each(self, values: Floats, positions: Ints, labels: Ints) -> None:
         """Add rows one by one, the clock moving with each: Algorithm 1 as printed."""
+        values, positions, labels = rows_for_kernels(values, positions, labels)
         done, length = 0, self._length or 0
         while done < len(values):
-            done = k_.insert_rows(self._kept, values, positions, labels, done, length)
+            done = _insert_rows(self._kept, values, positions, labels, done, length)
             if done < len(values):
                 self._make_room()
         self._shed_tree()
@@ -95,7 +102,7 @@ class NofN:
         kept, need = self._kept, self._kept.modes[k_.NEED]
         if need == k_.NEED_SLOTS:
             self._kept = k_.with_more_slots(kept)
-            self._out = np.empty(len(self._kept.forest.free) + 1, np.int64)
+            self._out = np.empty(len(self._kept.forest.free) + EIGHT, np.int64)
         elif need == k_.NEED_TREE:
             self._kept = k_.with_tree(kept)
         elif need == k_.NEED_NODES:
@@ -117,12 +124,12 @@ class NofN:
 
     def answer(self, length: int | None) -> Ints:
         """The positions, ascending, of the answer over rows with ``label > clock - length``."""
-        return np.sort(self.stab(length))
+        return self.stab(length).copy()
 
     def stab(self, length: int | None) -> Ints:
-        """The same positions in no order, in an array that the next call overwrites."""
+        """The same positions in an array that the next call overwrites."""
         cut = ALWAYS if length is None else max(ALWAYS, self.clock - length)
-        return self._out[: interval_tree.stab(self._kept.intervals, cut, self._out)]
+        return self._out[: _stab(self._kept.intervals, cut, self._out)]
 
     @property
     def clock(self) -> int:
