@@ -30,7 +30,17 @@ from skytide import kernel
 from skytide.algorithms.sliding import kept as k_
 from skytide.algorithms.sliding.n12_of_n import N12ofN
 from skytide.algorithms.sliding.n_of_n import NofN, NofNTree
-from skytide.structures import blocks, flat, forest, graph, heap, interval_tree, rtree, triggers
+from skytide.structures import (
+    blocks,
+    compress,
+    flat,
+    forest,
+    graph,
+    heap,
+    interval_tree,
+    rtree,
+    triggers,
+)
 from skytide.structures.blocks import LANES
 from skytide.structures.compress import EIGHT
 from skytide.structures.triggers import ALWAYS, NEVER
@@ -508,6 +518,71 @@ def test_interval_tree(todo: list[Step], slots: int) -> None:
             assert do_intervals(tree, STAB, 0, 0, point, 0, out) == len(expected)
             assert out[: len(expected)].tolist() == sorted(expected)
             assert (out[-EIGHT:] == -1).all()
+
+
+WITHOUT_AVX512 = """
+import numpy as np, numba
+from skytide.structures.compress import append_eight
+@numba.njit
+def call(lanes, keys, values, most, out, found):
+    return append_eight(lanes, keys, values, most, out, found)
+lanes, out = np.arange(32).reshape(2, 16) % 7, np.full(20, -1)
+assert call(lanes, 3, 20, 4, out, 2) == 2 + 6
+assert out[:8].tolist() == [-1, -1, 6, 0, 3, 4, 5, 6]
+assert "zmm" not in next(iter(call.inspect_asm().values()))
+"""
+
+
+def test_intervals_are_filtered_on_processors_of_any_kind() -> None:
+    random = np.random.default_rng(8)
+    for _ in range(100):
+        lanes = random.integers(0, 9, (2, 16))
+        most, found = int(random.integers(-1, 10)), int(random.integers(0, 3))
+        outs = np.full((2, 20), -1)
+        ends = [
+            call(lanes, 3, 20, most, out, found)
+            for call, out in zip((compress._append_eight, append_by_kernel), outs, strict=True)
+        ]
+        assert ends[0] == ends[1] == found + (lanes.flat[3:11] <= most).sum()
+        assert (outs[0, : ends[0]] == outs[1, : ends[1]]).all()
+        assert (outs[:, ends[0] + EIGHT :] == -1).all()
+    plain = {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": ""}
+    subprocess.run([sys.executable, "-c", WITHOUT_AVX512], env=os.environ | plain, check=True)
+
+
+@driver
+def append_by_kernel(lanes, keys, values, most, out, found):  # type: ignore[no-untyped-def]
+    return compress.append_eight(lanes, keys, values, most, out, found)
+
+
+def test_rows_of_any_layout_reach_the_compiled_code_as_they_are() -> None:
+    # Calls past numba's own check of types would read them wrongly.
+    random = np.random.default_rng(9)
+    values = random.integers(0, 9, (40, 3)).astype(np.float64)
+    at = np.arange(1, 41)
+    plain, odd = NofN(3, 1, False, 30), NofN(3, 1, False, 30)
+    frozen = values.copy()
+    frozen.flags.writeable = False
+    wide = np.repeat(at, 2)
+    layouts = [
+        (values, at, at),
+        (np.asfortranarray(values), wide[::2], at.astype(np.int32)),
+        (np.repeat(values, 2, axis=0)[::2], at, at),
+        (values.astype(np.float32), at, at),
+        (frozen, at, at),
+    ]
+    for i, (rows, positions, labels) in enumerate(layouts):
+        for way in ("push", "push_each"):
+            for start in range(0, 40, 5):
+                part = slice(start, start + 5)
+                past = 40 * (2 * i + (way == "push_each"))
+                for live, batch in (
+                    (plain, (values[part], at[part] + past, at[part] + past)),
+                    (odd, (rows[part], positions[part] + past, labels[part] + past)),
+                ):
+                    live.advance(start + 5 + past)
+                    getattr(live, way)(*batch)
+                assert (plain.answer(30) == odd.answer(30)).all()
 
 
 # --------------------------------------------------------------------------------------
