@@ -37,8 +37,9 @@ from skytide.query import (
 )
 
 if TYPE_CHECKING:
-    from skytide.engine import Engine, load
+    from skytide.engine import Engine
     from skytide.folding import fold
+    from skytide.opening import load
     from skytide.watches import Watch
 
 __version__ = "0.1.0"
@@ -69,7 +70,7 @@ __all__ = [
     "top_pairs",
 ]
 
-_LAZY = {"Engine": "engine", "fold": "folding", "load": "engine", "Watch": "watches"}
+_LAZY = {"Engine": "engine", "fold": "folding", "load": "opening", "Watch": "watches"}
 
 
 def __getattr__(name: str) -> Any:

@@ -238,6 +238,7 @@ class KeyedEngine:
         # An engine without rows is as good as a new one.
         engines = [e for e in self._current().values() if len(e._algorithm) or e._waiting]
         kept = [engine._algorithm.kept() for engine in engines]
+        seen = [engine._seen for engine in engines]
         facts = {
             "query": self.query.to_dict(),
             "algorithm": self.algorithm,
@@ -246,15 +247,17 @@ class KeyedEngine:
             "seen": self._seen,
             "dropped": self._dropped,
             "each": {
-                "seen": [engine._seen for engine in engines],
+                "seen": seen,
                 "newest": [engine._newest for engine in engines],
                 "kept": [len(positions) for positions in kept],
                 "waiting": [len(engine.waiting()) for engine in engines],
             },
         }
+        # So moved, positions ascend through all keys.
+        positions = _all(own + past for own, past in zip(kept, _before(seen), strict=True))
         rows = _all(engine.numbers(own) for engine, own in zip(engines, kept, strict=True))
         waiting = _all(engine.waiting() for engine in engines)
-        return pack(State(facts, _all(kept), self._rows(rows), self._rows(waiting)))
+        return pack(State(facts, positions, self._rows(rows), self._rows(waiting)))
 
     def _restore(self, state: State) -> None:
         facts = state.facts
@@ -268,14 +271,16 @@ class KeyedEngine:
         owners[groups.order] = np.repeat(np.arange(len(groups.keys)), np.diff(groups.starts))
         stored = self._numbered(self._reader.read(rows), np.arange(rows.num_rows))
         kept, waiting = _spans(each["kept"], 0), _spans(each["waiting"], state.kept.num_rows)
-        states = zip(each["seen"], each["newest"], kept, waiting, strict=True)
-        for seen, newest, own, late in states:
+        states = zip(
+            each["seen"], each["newest"], kept, waiting, _before(each["seen"]), strict=True
+        )
+        for seen, newest, own, late, past in states:
             owner = np.unique(np.concatenate([owners[own], owners[late]]))
             if len(owner) != 1 or groups.keys[owner[0]] in self._engines:
                 raise StateError("the rows of a key are not together")
             parts = _part(stored, own), _part(stored, late)
             with self._counted(self._engine(groups.keys[owner[0]])) as engine:
-                engine._resume(seen, newest, state.positions[own], *parts)
+                engine._resume(seen, newest, state.positions[own] - past, *parts)
         self._seen = max(self._seen, int(facts["seen"]))
 
     def __repr__(self) -> str:
@@ -372,6 +377,12 @@ def _part(batch: Batch, span: slice) -> Batch:
 def _all(parts: Iterable[Ints]) -> Ints:
     """Arrays, one after the other."""
     return np.concatenate([np.zeros(0, np.int64), *parts])
+
+
+def _before(counts: list[int]) -> list[int]:
+    """The sum of all before each."""
+    sums: list[int] = np.cumsum([0, *counts[:-1]])[: len(counts)].tolist()
+    return sums
 
 
 def _spans(counts: list[int], first: int) -> list[slice]:

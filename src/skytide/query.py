@@ -378,7 +378,7 @@ class Query:
         >>> live.answer()["price"].to_pylist()
         [2.0]
         """
-        from skytide.engine import open_query
+        from skytide.opening import open_query
 
         return open_query(self, algorithm)
 
@@ -403,7 +403,7 @@ class Query:
         >>> query.answer({"price": [1.0, 3.0, 2.0]})["price"].to_pylist()
         [2.0]
         """
-        from skytide.engine import answer_once
+        from skytide.opening import answer_once
 
         return answer_once(self, data, **options)
 
@@ -425,7 +425,7 @@ class Query:
         >>> [table["_change_type"].to_pylist() for table in changes]
         [['insert'], ['delete', 'insert']]
         """
-        from skytide.engine import changes_of
+        from skytide.opening import changes_of
 
         return changes_of(self, stream, **options)
 
