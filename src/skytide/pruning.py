@@ -10,11 +10,13 @@ wait for its end while older ones count already, so
 
 - of the last n rows, every s: the last s - 1 rows of a part are spared, and spare the others;
 - of the last length of time, as a stream: rows beat only rows of their own slide, because the
-  clock may stop between any two.  Over data that stand still the clock stops once, at the newest row,
-  so there are two slides only: what its last whole multiple of s covers, and the rest.
+  clock may stop between any two; without slides nothing is pruned.  Over data that stand still the
+  clock stops once, at the newest row, so there are two slides only: what its last whole multiple of s
+  covers, and the rest.
 
-Windows that keep their history need every row.  Lifetimes, moving objects and pairs of rows will say
-here what their questions let go.
+Windows that keep their history need every row.  What a window lets go is one line in
+``SEEN_TOGETHER``: there lifetimes (a row beats those that expire no later), moving objects and pairs
+(nothing) will have theirs.
 """
 
 from __future__ import annotations
@@ -33,9 +35,9 @@ from skytide.dominance import survivors
 from skytide.errors import SchemaError, did_you_mean
 from skytide.keys import key_codes, key_order, segments, sorted_order
 from skytide.packs import Pack, merged, split_by_key
-from skytide.query import Query, Top
+from skytide.query import Everything, LastRows, LastTime, Query, Top
 from skytide.rows import REASONS, Batch, Reader
-from skytide.slides import ruler_of
+from skytide.slides import Ruler, ruler_of
 
 __all__ = ["REASONS", "Key", "Pack", "Pruner", "in_order_of_time", "merged", "split_by_key"]
 
@@ -276,7 +278,7 @@ def _numbered(rows: _Rows) -> Ints:
 def _spared(rows: _Rows, query: Query, order_by: Sequence[str], still: bool) -> Flags:
     """Which rows may still matter: those that fewer than k younger ones seen together with them beat,
     and the last of each key."""
-    if getattr(query.window, "history", False):
+    if _travels_whole(query, still):
         return np.ones(len(rows.codes), np.bool_)
     order = _ages(rows, order_by)
     if order is None:
@@ -300,9 +302,10 @@ def _ages(rows: _Rows, order_by: Sequence[str]) -> Ints | None:
 def _left(rows: _Rows, query: Query, still: bool) -> Flags:
     """The same of rows in the order of age."""
     kept = np.ones(len(rows.codes), np.bool_)
+    together, ruler = SEEN_TOGETHER[type(query.window)], ruler_of(query.window)
     for start, end in segments(rows.codes):
         labels = None if rows.labels is None else rows.labels[start:end]
-        for first, stop in _together(query, end - start, labels, still):
+        for first, stop in together(ruler, end - start, labels, still):
             values = rows.values[start + first : start + stop]
             left = np.zeros(stop - first, np.bool_)
             left[_survivors(query, values)] = True
@@ -316,16 +319,31 @@ def _survivors(query: Query, values: npt.NDArray[np.float64]) -> Ints:
     return survivors(values, query.k, query.ties == "newest")
 
 
-def _together(
-    query: Query, count: int, labels: Ints | None, still: bool
-) -> Iterable[tuple[int, int]]:
-    """The runs of rows, in the order of age, that are seen together; see the head of this file."""
-    ruler = ruler_of(query.window)
-    if labels is None:
-        return [(0, count - ruler.every + 1)] if count >= ruler.every else []
-    if still:
-        split = int(np.searchsorted(labels, ruler.moved_to(int(labels[-1])), "right"))
-        return [run for run in ((0, split), (split, count)) if run[0] < run[1]]
-    if ruler.every == 1 and not len(labels) > len(np.unique(labels)):
-        return []
-    return segments(-(-labels // ruler.every))
+Runs = Iterable[tuple[int, int]]
+
+
+def _by_count(ruler: Ruler, count: int, labels: Ints | None, still: bool) -> Runs:
+    """All but those that may have to wait for the end of their slide."""
+    return [(0, count - ruler.every + 1)] if count >= ruler.every else []
+
+
+def _by_time(ruler: Ruler, count: int, labels: Ints | None, still: bool) -> Runs:
+    """The rows of each slide; of data that stand still those of all past slides, and the rest."""
+    assert labels is not None
+    if not still:
+        return segments(-(-labels // ruler.every))
+    split = int(np.searchsorted(labels, ruler.moved_to(int(labels[-1])), "right"))
+    return [run for run in ((0, split), (split, count)) if run[0] < run[1]]
+
+
+SEEN_TOGETHER = {LastRows: _by_count, Everything: _by_count, LastTime: _by_time}
+"""For each window the runs of rows, in the order of age, that are seen together: how a window joins the
+pipeline.  One that is not here sends on every row."""
+
+
+def _travels_whole(query: Query, still: bool) -> bool:
+    """Is no row to be dropped?  History needs all; and without slides every row of a stream has a time
+    of its own, but for a few that are not worth the search."""
+    if getattr(query.window, "history", False) or type(query.window) not in SEEN_TOGETHER:
+        return True
+    return query.timed and not still and ruler_of(query.window).every == 1

@@ -61,6 +61,25 @@ def test_a_retry_does_not_meet_the_engine_of_the_first_try() -> None:
     assert told(spark.test("a", packs([4, 6]))) == told(first)
 
 
+def test_a_large_state_is_not_written_whole_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever is logged and whatever remembered, changes are those of an engine that goes on."""
+    monkeypatch.setattr(processor, "LOG_FROM", 0)
+    monkeypatch.setattr(processor, "LOG_SHARE", 3)
+    spark, stored = tester.TwsTester(Processor(Asked(QUERY), "log")), []
+    live = QUERY.open()
+    watch = live.watch()
+    for number in range(40):
+        x = number * 7 % 5
+        if number % 3:
+            processor.MEMORY.take(("log", ("a",)), b"")  # another worker
+        live.push({"x": [x]})
+        changes = [tuple(change.values()) for change in watch.changes().to_pylist()]
+        assert told(spark.test("a", packs([x]))) == changes
+        stored.append(len(spark.peekListState("log", "a") or ()))
+    assert 0 in stored[1:]
+    assert max(stored) > 1
+
+
 def test_another_question_over_old_state_is_refused() -> None:
     spark = tester.TwsTester(Processor(Asked(QUERY), "four"))
     spark.test("a", packs([5]))

@@ -1,10 +1,12 @@
 """Stage three: Spark calls the engine of a key with its packs, and keeps its state.
 
-The state of a key is two values: the engine and the rows that wait, and apart from them a small
-note with a random token, the state's name.  A worker remembers the engines it had, each with the
-token under which it was stored.  Only if Spark shows it that very token the engine is taken from
-memory; after a retry, in another worker, after a restart, the token is another and the state is
-loaded.  So what is remembered is never wrong, only sometimes useless.
+The state of a key is the engine and the rows that wait; of a large one also a log of the packs that
+came since it was written; and apart from them a small note with a random token, the state's name.
+
+A worker remembers the engines it had, each with the token under which it was stored.  Only if Spark
+shows it that very token the engine is taken from memory; after a retry, in another worker, after a
+restart, the token is another and the state is loaded.  So what is remembered is never wrong, only
+sometimes useless.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from __future__ import annotations
 import json
 import os
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -30,6 +32,10 @@ LATE, REJECT = "late", "reject"
 FORMAT = 1
 REMEMBERED = 256 << 20
 """So many bytes of state a worker process remembers as engines, the latest used ones."""
+
+LOG_FROM, LOG_SHARE = 1 << 20, 0.4
+"""A state of more than so many bytes is not written whole each time: the packs that came since are
+logged, up to such a share of it.  States are that large where windows keep their history."""
 
 
 class Memory:
@@ -74,25 +80,22 @@ class Processor(StatefulProcessor):
         self._asked, self._stream = asked, stream
 
     def init(self, handle: Any) -> None:
-        """Name the two values of state."""
+        """Name the values of state."""
         self._handle = handle
         self._note = handle.getValueState("note", "note STRING")
         self._state = handle.getValueState("state", "engine BINARY, waiting BINARY")
+        self._log = handle.getListState("log", "watermark LONG, packs ARRAY<BINARY>")
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
         """Take in the packs of a micro-batch."""
-        rejects: list[pa.Table] = []
-        packs: list[tuple[int, Pack]] = []
+        packs: list[tuple[int, bytes]] = []
         for row in rows:
             if row[KIND] == SURVIVORS:
-                packs.append((row[PART], Pack.from_bytes(row[PACK])))
+                packs.append((row[PART], bytes(row[PACK])))
             elif row[KIND] == REJECTS and row[PACK] is not None:
-                rejects.append(Pack.from_bytes(row[PACK]).rows)
-        for table in rejects:
-            yield from _told(table, REJECT)
+                yield from _told(Pack.from_bytes(row[PACK]).rows, REJECT)
         if packs:
-            packs.sort(key=lambda pack: pack[0])
-            yield from self._take(key, [pack for _, pack in packs], timerValues)
+            yield from self._take(key, [pack for _, pack in sorted(packs)], timerValues)
 
     def handleExpiredTimer(
         self, key: Any, timerValues: Any, expiredTimerInfo: Any
@@ -103,16 +106,16 @@ class Processor(StatefulProcessor):
     def close(self) -> None:
         """Nothing is held open."""
 
-    def _take(self, key: Any, packs: list[Pack], times: Any) -> Iterator[Row]:
+    def _take(self, key: Any, packs: list[bytes], times: Any) -> Iterator[Row]:
         watermark = times.getCurrentWatermarkInMs() if self._asked.timed else None
         note = self._note.get()
         facts = json.loads(note[0]) if note else {}
         keeper = self._keeper(key, facts)
-        outcome = keeper.take(packs, watermark)
+        outcome = keeper.take(_unpacked(packs), watermark)
         yield from _told(outcome.changes)
         if outcome.late is not None:
             yield from _told(_with_reason(outcome.late, watermark), LATE)
-        self._store(key, keeper, facts, watermark)
+        self._store(key, keeper, facts, watermark, packs)
 
     def _keeper(self, key: Any, facts: dict[str, Any]) -> Keeper:
         """The engine of a key: remembered, loaded, or new."""
@@ -120,25 +123,55 @@ class Processor(StatefulProcessor):
             return Keeper(self._asked)
         _check(facts, self._asked)
         known = MEMORY.take((self._stream, key), bytes.fromhex(facts["token"]))
-        if known is not None:
-            return known  # type: ignore[no-any-return]
+        return self._loaded(facts) if known is None else known
+
+    def _loaded(self, facts: dict[str, Any]) -> Keeper:
+        """The engine as it was stored whole, and what was logged since."""
         engine, waiting = self._state.get()
-        return Keeper.load(self._asked, bytes(engine), None if waiting is None else bytes(waiting))
+        waiting = None if waiting is None else bytes(waiting)
+        keeper = Keeper.load(self._asked, bytes(engine), waiting)
+        if facts["logged"]:
+            for watermark, packs in self._log.get():
+                keeper.take(_unpacked(packs), watermark)
+        return keeper
 
     def _store(
-        self, key: Any, keeper: Keeper, facts: dict[str, Any], watermark: int | None
+        self,
+        key: Any,
+        keeper: Keeper,
+        facts: dict[str, Any],
+        watermark: int | None,
+        packs: list[bytes],
     ) -> None:
         if keeper.idle:
+            self._forget(facts)
+            return
+        whole, logged = facts.get("whole", 0), facts.get("logged", 0) + sum(map(len, packs)) + 8
+        if logged < LOG_SHARE * whole and whole > LOG_FROM:
+            self._log.appendValue((watermark, packs))
+        else:
+            if facts.get("logged"):
+                self._log.clear()
+            engine, waiting = keeper.save()
+            self._state.update((engine, waiting))
+            whole, logged = len(engine) + len(waiting or b""), 0
+        token = os.urandom(8)
+        note = {
+            "format": FORMAT,
+            "token": token.hex(),
+            "asked": self._asked.told,
+            "due": self._alarm(keeper, facts.get("due"), watermark),
+            "whole": whole,
+            "logged": logged,
+        }
+        self._note.update((json.dumps(note),))
+        MEMORY.put((self._stream, key), token, keeper, whole + logged)
+
+    def _forget(self, facts: dict[str, Any]) -> None:
+        if facts:
             self._note.clear()
             self._state.clear()
-            return
-        engine, waiting = keeper.save()
-        token = os.urandom(8)
-        due = self._alarm(keeper, facts.get("due"), watermark)
-        note = {"format": FORMAT, "token": token.hex(), "asked": self._asked.told, "due": due}
-        self._note.update((json.dumps(note),))
-        self._state.update((engine, waiting))
-        MEMORY.put((self._stream, key), token, keeper, len(engine) + len(waiting or b""))
+            self._log.clear()
 
     def _alarm(self, keeper: Keeper, known: int | None, watermark: int | None) -> int | None:
         """See to it that a timer goes off when something is due, at the latest."""
@@ -149,6 +182,10 @@ class Processor(StatefulProcessor):
             return known
         self._handle.registerTimer(due)
         return due
+
+
+def _unpacked(packs: Sequence[bytes]) -> list[Pack]:
+    return [Pack.from_bytes(bytes(pack)) for pack in packs]
 
 
 def _check(facts: dict[str, Any], asked: Asked) -> None:
