@@ -129,3 +129,18 @@ def key_of(values: Any) -> Key:
     True
     """
     return tuple(math.nan if value != value else value for value in values)
+
+
+def order_of_age(codes: Ints, labels: Ints | None, order: pa.Table | None = None) -> Ints:
+    """The rows of each code together, the oldest first: by label, then by the order, then arrival.
+
+    >>> order_of_age(np.array([0, 1, 0]), np.array([5, 4, 3])).tolist()
+    [2, 0, 1]
+    """
+    if order is not None and order.num_columns:
+        if labels is not None:
+            order = order.add_column(0, "label", pa.array(labels))
+        return sorted_order(order, codes)
+    if labels is None or not codes.any() and not (labels[1:] < labels[:-1]).any():
+        return key_order(codes)
+    return np.lexsort((labels, codes))

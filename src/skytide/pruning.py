@@ -33,7 +33,7 @@ from skytide.algorithms.topk.admission import admitted
 from skytide.choices import default_algorithm
 from skytide.dominance import survivors
 from skytide.errors import SchemaError, did_you_mean
-from skytide.keys import key_codes, key_order, segments, sorted_order
+from skytide.keys import key_codes, key_order, order_of_age, segments, sorted_order
 from skytide.packs import Pack, merged, split_by_key
 from skytide.query import Everything, LastRows, LastTime, Query, Top
 from skytide.rows import REASONS, Batch, Reader
@@ -77,9 +77,10 @@ class Pruner:
         self._reader = Reader(query, schema)
         if schema is not None:
             check_order(schema, order_by)
-        self._ranked = bool(self._order_by) and not query.timed
+        needless = still and isinstance(query.window, Everything)  # everything, whatever its place
+        self._ranked = bool(self._order_by) and not query.timed and not needless
         self._ledger: list[pa.Table] = []
-        self._front: _Rows | None = None
+        self._front: Rows | None = None
         self._pending: list[Batch] = []
         self._waiting = 0
         self.newest: int | None = None
@@ -114,18 +115,33 @@ class Pruner:
         >>> [(key, pack.places.tolist()) for key, pack in pruner.packs()]
         [((), [1, 2, 3])]
         """
-        self._prune()
-        front, self._front = self._front, None
+        front, ledger = self.left()
         if front is None:
             return
         places, orders = front.places, None
         if self._ranked:
-            places, orders = self._ranks(front)
+            places, orders = self._ranks(front, ledger)
         for start, end in segments(front.codes):
             order = np.argsort(places[start:end], kind="stable") + start
             rows = front.table.take(order)
             key = tuple(rows.column(name)[0].as_py() for name in self.query.keys)
             yield key, Pack(places[order], rows, orders[start] if orders else None)
+
+    def left(self) -> tuple[Rows | None, pa.Table | None]:
+        """What is left of all keys; and where the window counts rows in an order of their own, the keys
+        and the order of all rows that were added: there, places are row numbers in it.
+
+        >>> import skytide as st
+        >>> pruner = Pruner(st.top(1, st.low("price")).over(st.last(9)))
+        >>> pruner.add({"price": [2.5, 1.5]}).num_rows
+        0
+        >>> pruner.left()[0].places.tolist()
+        [2]
+        """
+        self._prune()
+        front, self._front = self._front, None
+        ledger, self._ledger = self._ledger, []
+        return front, pa.concat_tables(ledger).combine_chunks() if ledger else None
 
     def _prune(self) -> None:
         """Prune what was gathered, together with what was left before."""
@@ -133,10 +149,10 @@ class Pruner:
             return
         rows = self._gathered()
         self._pending, self._waiting = [], 0
-        kept = np.flatnonzero(_spared(rows, self.query, self._order_by, self._still))
+        kept = np.flatnonzero(spared(rows, self.query, self._order_by, self._still))
         self._front = rows.take(kept)
 
-    def _gathered(self) -> _Rows:
+    def _gathered(self) -> Rows:
         """The rows left before and those gathered since, each key's together, in order of arrival."""
         front = [self._front] if self._front else []
         tables = [*(rows.table for rows in front), *(batch.table for batch in self._pending)]
@@ -149,7 +165,7 @@ class Pruner:
             places[: len(self._front.places)] = self._front.places
         if self._ranked:
             places = self._enter(table, places)
-        rows = _Rows(
+        rows = Rows(
             np.concatenate(values),
             np.concatenate(labels) if labels else None,
             places,
@@ -168,10 +184,8 @@ class Pruner:
         places[len(places) - self._waiting :] = np.arange(before + 1, before + self._waiting + 1)
         return places
 
-    def _ranks(self, front: _Rows) -> tuple[Ints, dict[int, pa.Table]]:
+    def _ranks(self, front: Rows, ledger: pa.Table) -> tuple[Ints, dict[int, pa.Table]]:
         """The places of the rows left among all of their key in the ledger, sorted by the order."""
-        ledger = pa.concat_tables(self._ledger).combine_chunks()
-        self._ledger = []
         codes = key_codes(ledger, self.query.keys)
         order = sorted_order(ledger.select(self._order_by), codes)
         ranks = np.empty(len(order), np.int64)
@@ -185,7 +199,7 @@ class Pruner:
         return places, tables
 
 
-class _Rows(NamedTuple):
+class Rows(NamedTuple):
     """Rows being pruned, all parallel; those of one key together, in order of arrival."""
 
     values: npt.NDArray[np.float64]
@@ -194,9 +208,9 @@ class _Rows(NamedTuple):
     codes: Ints
     table: pa.Table
 
-    def take(self, chosen: Ints) -> _Rows:
+    def take(self, chosen: Ints) -> Rows:
         labels = None if self.labels is None else self.labels[chosen]
-        return _Rows(
+        return Rows(
             np.ascontiguousarray(self.values[chosen]),
             labels,
             self.places[chosen],
@@ -256,12 +270,12 @@ def in_order_of_time(
     times = Reader(query).read(rows).labels
     assert times is not None, "a window of time labels its rows"
     one_key = np.zeros(len(times), np.int64)
-    order = _ages(_Rows(np.empty((0, 0)), times, times, one_key, rows), order_by)
+    order = ages(Rows(np.empty((0, 0)), times, times, one_key, rows), order_by)
     assert order is not None
     return rows.take(order), times[order]
 
 
-def _numbered(rows: _Rows) -> Ints:
+def _numbered(rows: Rows) -> Ints:
     """Places for the rows that have none yet (0): they go on from the last of their key."""
     fresh = rows.places == 0
     starts = np.array([start for start, _ in segments(rows.codes)], np.int64)
@@ -275,31 +289,32 @@ def _numbered(rows: _Rows) -> Ints:
 # -- who is spared -------------------------------------------------------------------------------
 
 
-def _spared(rows: _Rows, query: Query, order_by: Sequence[str], still: bool) -> Flags:
+def spared(
+    rows: Rows, query: Query, order_by: Sequence[str] = (), still: bool = False
+) -> Flags:
     """Which rows may still matter: those that fewer than k younger ones seen together with them beat,
     and the last of each key."""
     if _travels_whole(query, still):
         return np.ones(len(rows.codes), np.bool_)
-    order = _ages(rows, order_by)
+    order = ages(rows, order_by)
     if order is None:
         return _left(rows, query, still)
     kept = np.empty(len(order), np.bool_)
-    kept[order] = _left(rows.take(order), query, still)
+    labels = None if rows.labels is None else rows.labels[order]
+    aged = rows._replace(values=rows.values[order], labels=labels, codes=rows.codes[order])
+    kept[order] = _left(aged, query, still)
     kept[[end - 1 for _, end in segments(rows.codes)]] = True
     return kept
 
 
-def _ages(rows: _Rows, order_by: Sequence[str]) -> Ints | None:
+def ages(rows: Rows, order_by: Sequence[str]) -> Ints | None:
     """The order of age, key after key: by time, then ``order_by``, then arrival; None: as they are."""
-    if not order_by:
-        return None if rows.labels is None else np.lexsort((rows.labels, rows.codes))
-    order = rows.table.select(list(order_by))
-    if rows.labels is None:
-        return sorted_order(order, rows.codes)
-    return sorted_order(order.add_column(0, "time", pa.array(rows.labels)), rows.codes)
+    if rows.labels is None and not order_by:
+        return None
+    return order_of_age(rows.codes, rows.labels, rows.table.select(list(order_by)))
 
 
-def _left(rows: _Rows, query: Query, still: bool) -> Flags:
+def _left(rows: Rows, query: Query, still: bool) -> Flags:
     """The same of rows in the order of age."""
     kept = np.ones(len(rows.codes), np.bool_)
     together, ruler = SEEN_TOGETHER[type(query.window)], ruler_of(query.window)
