@@ -141,6 +141,6 @@ def order_of_age(codes: Ints, labels: Ints | None, order: pa.Table | None = None
         if labels is not None:
             order = order.add_column(0, "label", pa.array(labels))
         return sorted_order(order, codes)
-    if labels is None or not codes.any() and not (labels[1:] < labels[:-1]).any():
+    if labels is None or (not codes.any() and not (labels[1:] < labels[:-1]).any()):
         return key_order(codes)
     return np.lexsort((labels, codes))

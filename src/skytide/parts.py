@@ -27,7 +27,7 @@ from skytide.keys import key_codes, key_order, order_of_age, segments, sorted_or
 from skytide.once import answer_rows
 from skytide.packs import Pack
 from skytide.pruning import PENDING, Pruner, Rows, spared
-from skytide.query import Query
+from skytide.query import LastRows, LastTime, Query
 from skytide.rows import Reader
 from skytide.slides import ruler_of
 
@@ -49,6 +49,15 @@ class Part(NamedTuple):
     places: Ints
     ledger: pa.Table | None = None
     newest: int | None = None
+
+    @staticmethod
+    def nothing(newest: int | None = None) -> Part:
+        """No rows, of which the newest was of this time.
+
+        >>> Part.nothing(5).rows.num_rows
+        0
+        """
+        return Part(pa.table({}), np.zeros(0, np.int64), None, newest)
 
     def to_bytes(self) -> bytes:
         """The part without its newest time, as one binary value.
@@ -77,10 +86,10 @@ def standing(query: Query) -> Query:
     >>> standing(st.skyline(st.low("price")).over(st.last(9, history=True)))
     skyline(low("price")).over(last(9))
     """
-    if not getattr(query.window, "history", False):
-        return query
-    window: Any = replace(query.window, history=False)  # type: ignore[type-var]
-    return Query(query.question, window, query.keys)
+    window = query.window
+    if isinstance(window, LastRows | LastTime) and window.history:
+        return Query(query.question, replace(window, history=False), query.keys)
+    return query
 
 
 class Merger:
@@ -118,10 +127,10 @@ class Merger:
         return Pruner(self.query, order_by=self._order_by, still=True)
 
     def left_by(self, pruner: Pruner) -> Part:
-        """What is left of the rows that a pruner was given, as a part; the pruner is empty afterwards."""
+        """What is left of the rows that a pruner was given, as a part; the pruner is then empty."""
         rows, ledger = pruner.left()
         if rows is None:
-            return Part(pa.table({}), np.zeros(0, np.int64))
+            return Part.nothing()
         return self._in_reach(rows, ledger, pruner.newest)
 
     def add(self, part: Part) -> None:
@@ -138,7 +147,7 @@ class Merger:
     def part(self) -> Part:
         """All parts merged into one; the merger is empty afterwards."""
         self._merge()
-        part = self._parts.pop() if self._parts else Part(pa.table({}), np.zeros(0, np.int64))
+        part = self._parts.pop() if self._parts else Part.nothing()
         self._waiting = 0
         return part
 
@@ -164,8 +173,8 @@ class Merger:
         if len(self._parts) < 2:
             return
         parts, self._parts = self._parts, []
-        tables = [part.ledger for part in parts]
-        ledger = None if tables[0] is None else pa.concat_tables(tables).combine_chunks()
+        tables = [part.ledger for part in parts if part.ledger is not None]
+        ledger = pa.concat_tables(tables).combine_chunks() if tables else None
         sizes = [part.rows.num_rows for part in parts]
         origin = np.repeat(np.arange(len(parts)), sizes)
         places = np.concatenate([part.places for part in parts])
@@ -212,7 +221,7 @@ class Merger:
         beyond = np.maximum(counts - (length + every - 1), 0) // every * every
         inside = ranks > beyond
         chosen = inside[rows.places - 1]
-        places = np.cumsum(inside)[rows.places[chosen] - 1]
+        places: Ints = np.cumsum(inside, dtype=np.int64)[rows.places[chosen] - 1]
         return Part(rows.table.filter(pa.array(chosen)), places, ledger.filter(pa.array(inside)))
 
     def _ranks(self, ledger: pa.Table) -> tuple[Ints, Ints]:
@@ -229,7 +238,8 @@ class Merger:
 def _last_of_each(rows: Rows) -> Ints:
     """For each row, the place of the last row of its key."""
     ends = np.array([end for _, end in segments(rows.codes)])
-    return np.repeat(rows.places[ends - 1], np.diff(ends, prepend=0))
+    last: Ints = np.repeat(rows.places[ends - 1], np.diff(ends, prepend=0))
+    return last
 
 
 def _continued(places: Ints, codes: Ints, origin: Ints) -> Ints:
@@ -244,7 +254,8 @@ def _continued(places: Ints, codes: Ints, origin: Ints) -> Ints:
     seen = places[ends - 1]
     before = np.cumsum(seen) - seen
     first_of_key = np.maximum.accumulate(np.where(new_key[starts], np.arange(len(starts)), 0))
-    return places + np.repeat(before - before[first_of_key], ends - starts)
+    continued: Ints = places + np.repeat(before - before[first_of_key], ends - starts)
+    return continued
 
 
 def split(part: Part, column: str) -> Iterator[tuple[int, Part]]:

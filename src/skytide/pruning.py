@@ -289,9 +289,7 @@ def _numbered(rows: Rows) -> Ints:
 # -- who is spared -------------------------------------------------------------------------------
 
 
-def spared(
-    rows: Rows, query: Query, order_by: Sequence[str] = (), still: bool = False
-) -> Flags:
+def spared(rows: Rows, query: Query, order_by: Sequence[str] = (), still: bool = False) -> Flags:
     """Which rows may still matter: those that fewer than k younger ones seen together with them beat,
     and the last of each key."""
     if _travels_whole(query, still):

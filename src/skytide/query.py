@@ -396,8 +396,15 @@ class Query:
     def answer(self, data: Any, **options: Any) -> Any:
         """The answer over given data: Arrow in, Arrow out; a Spark DataFrame in, one out.
 
-        On Spark, ``order_by`` names the columns that arrival follows; without it, rows have arrived
-        partition after partition.
+        On Spark nothing runs before the answer is asked for, and there are
+
+        - ``order_by``: the columns that arrival follows; without it, or if they are equal, rows have
+          arrived partition after partition;
+        - ``rejects``: rows that cannot be ordered, such as those with nulls, are returned as well, with
+          why in ``_reasons``; else they are set aside and only counted;
+        - ``counts``: a `pyspark.sql.Observation` that is told how many rows there were (``rows``), were
+          left of all partitions (``kept``) and set aside (``rejected``), and what crossed the network
+          (``bytes``).
 
         >>> query = skyline(low("price")).over(last(2))
         >>> query.answer({"price": [1.0, 3.0, 2.0]})["price"].to_pylist()

@@ -9,6 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from skytide.spark.batch import batch_answer as answer
     from skytide.spark.folding import fold
     from skytide.spark.jobs import read_job
     from skytide.spark.postgres import PostgresSink
@@ -21,6 +22,7 @@ __all__ = [
     "ConsoleSink",
     "ParquetSink",
     "PostgresSink",
+    "answer",
     "changes",
     "fold",
     "read_job",
@@ -32,6 +34,7 @@ _WHERE = {
     "ConsoleSink": "sinks:ConsoleSink",
     "ParquetSink": "sinks:ParquetSink",
     "PostgresSink": "postgres:PostgresSink",
+    "answer": "batch:batch_answer",
     "changes": "stream:stream_changes",
     "fold": "folding:fold",
     "read_job": "jobs:read_job",
