@@ -26,9 +26,9 @@ from skytide.structures.blocks import Floats, Ints
 from skytide.structures.scored import better
 
 NONE = -1
-FREE, USED, NODES, TOPS, BUILT, LIMIT = 0, 1, 2, 3, 4, 6
+FREE, USED, NODES, TOPS, BUILT, LIMIT, HINT = 0, 1, 2, 3, 4, 6, 8
 """What ``sizes`` holds: the first node of the chain of free ones, nodes ever used, nodes in use, stacks
-in the heap; in each lane the stacks being built and how many there may be."""
+in the heap; in each lane the stacks being built, how many there may be, which was added to last."""
 
 
 class Savl(NamedTuple):
@@ -47,7 +47,7 @@ class Savl(NamedTuple):
 def empty_savl(nodes: int) -> Savl:
     """Room for so many rows."""
     positions, labels, below, beside, tops = np.zeros((5, nodes), np.int64)
-    sizes = np.array([NONE, 0, 0, 0, 0, 0, 0, 0], np.int64)
+    sizes = np.array([NONE, 0, 0, 0, 0, 0, 0, 0, 0, 0], np.int64)
     built = np.zeros((2, nodes), np.int64)
     return Savl(np.zeros(nodes), positions, labels, below, beside, tops, built, sizes)
 
@@ -90,8 +90,13 @@ def add(savl: Savl, lane: int, score: float, position: int, label: int) -> bool:
     if not _beats(savl, score, position, lowest(savl, lane)):
         return False
     low, high = 0, sizes[BUILT + lane] - 1
+    hint = min(sizes[HINT + lane] + 1, high)  # rows of one slide come best first
     if _beats(savl, score, position, built[lane, 0]):  # always, of falling scores
         high = 0
+    elif hint > 0 and not _beats(savl, score, position, built[lane, hint - 1]):
+        low = hint
+        if _beats(savl, score, position, built[lane, hint]):
+            high = hint
     while low < high:
         middle = (low + high) // 2
         if _beats(savl, score, position, built[lane, middle]):
@@ -99,6 +104,7 @@ def add(savl: Savl, lane: int, score: float, position: int, label: int) -> bool:
         else:
             low = middle + 1
     node = _node(savl, score, position, label)
+    sizes[HINT + lane] = low
     savl.below[node] = built[lane, low]
     built[lane, low] = node
     return True
@@ -215,7 +221,7 @@ def _release(savl: Savl, node: int) -> None:
     savl.sizes[NODES] -= 1
 
 
-@part
+@inlined
 def _sink(savl: Savl, size: int, node: int) -> None:
     """Let a node that stands on top of the heap of tops sink to its place."""
     tops, at, child = savl.tops, 0, 1

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from skytide.kernel import kernel, part
+from skytide.kernel import inlined, kernel, part
 from skytide.structures.blocks import Floats, Ints
 
 
@@ -19,7 +19,7 @@ class Scored(NamedTuple):
     rows: Ints
 
 
-@part
+@inlined
 def better(score: float, row: int, other: float, other_row: int) -> bool:
     """Is the first pair the better one?"""
     return score < other or (score == other and row > other_row)
@@ -79,7 +79,7 @@ def make_heap(heap: Scored, size: int) -> None:
         sink(heap, size, at, heap.scores[at], heap.rows[at])
 
 
-@part
+@inlined
 def swap(pairs: Scored, i: int, j: int) -> None:
     """Exchange two pairs."""
     scores, rows = pairs
@@ -89,8 +89,17 @@ def swap(pairs: Scored, i: int, j: int) -> None:
 
 @part
 def sort(pairs: Scored, size: int) -> None:
-    """Order the pairs best first.  O(size log size), by a heap."""
+    """Order the pairs best first.  O(size log size), by a heap; O(size) if they come in order."""
     scores, rows = pairs
+    rising = 0
+    for i in range(1, size):
+        rising += better(scores[i - 1], rows[i - 1], scores[i], rows[i])
+    if rising == size - 1:
+        return
+    if rising == 0:
+        for at in range(size // 2):
+            swap(pairs, at, size - 1 - at)
+        return
     make_heap(pairs, size)
     for last in range(size - 1, 0, -1):
         score, row = scores[last], rows[last]

@@ -85,6 +85,10 @@ def rank_sum_bounds(k: int, most: int) -> Floats:
     return bounds
 
 
+MOST_CULLED = 1 << 15
+"""The greatest k for which the best rows of a slide are looked out for as it comes in."""
+
+
 class SapEnhanced(Ranking):
     """SAP with the enhanced dynamic partition: k-units by TBUI, their M by UBSA.
 
@@ -141,7 +145,8 @@ class SapEnhanced(Ranking):
         zeta = zeta_of(self._k)
         limit = max(2 * zeta, int(np.ceil(zeta + 3 * np.sqrt(zeta))))
         asked = [self._k, self._length or 0, self._every, self._kind, zeta, limit]
-        asked += [self._delays, self._stacked, self.partitions or 0]
+        culls = self._k <= MOST_CULLED and (self._length is None or self._every >= 2 * self._k)
+        asked += [self._delays, self._stacked, self.partitions or 0, culls]
         upper = rank_sum_bounds(self._k, zeta) if self._k <= 10 else np.zeros(1)
         return empty_state(np.array(asked, np.int64), upper)
 

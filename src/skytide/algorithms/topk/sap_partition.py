@@ -18,6 +18,8 @@ from skytide.algorithms.topk.sap_state import (
     ANSWER,
     BAR,
     BEST,
+    CULLED,
+    CULLS,
     DOWN,
     ENHANCED,
     EQUAL,
@@ -26,6 +28,7 @@ from skytide.algorithms.topk.sap_state import (
     INHERITED,
     KIND,
     LAST,
+    LATEST,
     LEFT,
     LENGTH,
     MERGES,
@@ -40,7 +43,10 @@ from skytide.algorithms.topk.sap_state import (
     REST,
     RIGHT,
     ROWS,
+    SEEN,
+    SIGMA,
     SPLIT,
+    SPOTTED,
     TAU,
     TOTAL,
     UNIT,
@@ -56,7 +62,7 @@ from skytide.algorithms.topk.sap_state import (
     worst_score,
 )
 from skytide.algorithms.topk.sap_unit import collect_rest, settle
-from skytide.algorithms.topk.slides import arrival
+from skytide.algorithms.topk.slides import arrival, end
 from skytide.kernel import part
 from skytide.structures import scored
 from skytide.structures.savl import NONE
@@ -74,7 +80,8 @@ def open_unit(s: Sap, label: int) -> None:
     n, units = s.n, s.units
     at = n[UNIT] % units.first.shape[0]
     units.first[at], units.labels[at, 0], units.k_unit[at] = n[ROWS], label, 0
-    n[OPEN] = 1
+    n[OPEN], n[SEEN] = 1, 0
+    new_slide(s, label)
     n[UNIT_END] = -NEVER
     if s.asked[LENGTH] > 0:
         every = s.asked[EVERY]
@@ -84,6 +91,15 @@ def open_unit(s: Sap, label: int) -> None:
     n[INHERITED] = guess
     if not guess:
         s.tau[TAU] = np.inf
+
+
+@part
+def new_slide(s: Sap, label: int) -> None:
+    """Begin with the rows that end when the row of this label does; find the last label of such."""
+    n, length, every = s.n, s.asked[LENGTH], s.asked[EVERY]
+    n[SPOTTED], s.tau[SIGMA], n[CULLED] = 0, np.inf, -NEVER
+    if s.asked[CULLS] == 1 and length > 0:
+        n[CULLED] = end(label, length, every) - length
 
 
 @part
@@ -124,7 +140,7 @@ def close_unit(s: Sap) -> int:
     if n[DOWN] == 1:
         collect_rest(s)
     collected = _gather(s)
-    units.end[at], units.labels[at, 1], units.sizes[at] = n[ROWS], s.rows.labels[n[ROWS] - 1], rows
+    units.end[at], units.labels[at, 1], units.sizes[at] = n[ROWS], n[LATEST], n[SEEN]
     for which in range(2):
         row = s.group.rows[0 if which == 0 else collected - 1]
         units.scores[at, which] = s.rows.scores[units.first[at] + row]
@@ -139,7 +155,7 @@ def close_unit(s: Sap) -> int:
     _merge(s, collected)
     n[BEST], n[REST], n[OPEN] = 0, 0, 0
     n[UNIT] += 1
-    n[TOTAL] += rows
+    n[TOTAL] += n[SEEN]
     if s.asked[LENGTH] == 0:
         n[ROWS], n[OLDEST] = units.first[at], n[UNIT]
     return 0

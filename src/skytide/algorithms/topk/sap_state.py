@@ -28,22 +28,22 @@ from skytide.structures.scored import Scored, better
 STRIDE = 256
 """Scores compared at one go."""
 
-K, LENGTH, EVERY, KIND, ZETA, LIMIT, DELAY, STACKS, PARTITIONS = range(9)  # what ``asked`` holds
-TAU, LAST = (
-    0,
-    1,
-)  # what ``tau`` holds: the score that a row must reach to be collected; of the unit before
+# What ``asked`` holds.
+K, LENGTH, EVERY, KIND, ZETA, LIMIT, DELAY, STACKS, PARTITIONS, CULLS = range(10)
 EQUAL, DYNAMIC, ENHANCED = range(3)  # of KIND
 
-(ROWS, LEFT, RIGHT, ANSWER, BEST, REST, LEAVING, BAR) = range(
-    8
-)  # what ``n`` holds: sizes and places,
-(OPEN, UNIT, OLDEST, UNIT_END, INHERITED, DOWN) = range(
-    8, 14
-)  # the unit coming in and the oldest one,
-(PART, FRONT, INSTALLED, SPLIT, FORMED) = range(14, 19)  # partitions: the youngest, the oldest,
-(SCANNED, BUILDS, MERGES, RESCANS, TOTAL) = range(19, 24)  # and counts of what was done.
-COUNTS = 24
+# What ``tau`` holds: the score that a row must reach to be collected; that of the unit before; the
+# score that it must reach to be stored.
+TAU, LAST, SIGMA = range(3)
+
+# What ``n`` holds: sizes and places; of the unit coming in and the oldest; of the youngest partition
+# and the oldest; counts of what was done; of the unit and the slide coming in.
+ROWS, LEFT, RIGHT, ANSWER, BEST, REST, LEAVING, BAR = range(8)
+OPEN, UNIT, OLDEST, UNIT_END, INHERITED, DOWN = range(8, 14)
+PART, FRONT, INSTALLED, SPLIT, FORMED = range(14, 19)
+SCANNED, BUILDS, MERGES, RESCANS, TOTAL = range(19, 24)
+SEEN, LATEST, SPOTTED, CULLED = range(24, 28)
+COUNTS = 28
 
 NOWHERE, IN_LEFT, IN_RIGHT, IN_BEST, IN_REST, IN_STACKS = range(6)
 NEED_ROWS, NEED_KEPT, NEED_LEAVING, NEED_UNIT, NEED_UNITS, NEED_NODES, NEED_SLIDE = range(1, 8)
@@ -75,7 +75,7 @@ class Units(NamedTuple):
     end: Ints
     labels: Ints  # (units, 2): of its first row and its last
     part: Ints
-    sizes: Ints  # how many rows it had
+    sizes: Ints  # how many rows came, stored or not
     positions: Ints  # (units, 2): of its best row and its k-th best
     scores: Floats  # (units, 2): of the same
     k_unit: Ints  # 1 if it is a k-unit whose rest has not been scanned
@@ -101,6 +101,7 @@ class Sap(NamedTuple):
     rest: Scored  # heap: what else is collected of it
     group: Scored  # scratch
     slide: Scored  # scratch of scans
+    spotted: Scored  # the best rows of the slide coming in, for σ
     leaving: Rows
     kept: Candidates
     merged: Candidates  # scratch

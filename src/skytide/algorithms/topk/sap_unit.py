@@ -6,6 +6,10 @@ search, so O(1) a row) and what is worse is let go: ζ >= k rows of the unit bea
 than the unit.  Partitioning by TBUI inherits τ from the unit before, which says where the best rows of
 this one are likely to be.  That is a guess: if the answer or the k best of the unit turn out to need
 rows that were not collected, the unit is gone through once more.
+
+Of rows that end together only the k best matter at all.  So of slides that may be long a row is not
+even stored once k rows of its slide are better: σ is their k-th best score, or a little more, found as
+τ is.  Then nearly every row costs one comparison and nothing else (Appendix C, at the door).
 """
 
 from __future__ import annotations
@@ -15,8 +19,10 @@ import numpy as np
 from skytide.algorithms.topk.sap_state import (
     ANSWER,
     BEST,
+    CULLS,
     IN_STACKS,
     INHERITED,
+    LATEST,
     LEAVING,
     LEFT,
     LIMIT,
@@ -28,6 +34,9 @@ from skytide.algorithms.topk.sap_state import (
     REST,
     RIGHT,
     ROWS,
+    SEEN,
+    SIGMA,
+    SPOTTED,
     STRIDE,
     TAU,
     UNIT,
@@ -56,8 +65,13 @@ def lacks_room(s: Sap, rows: int) -> int:
 
 @inlined
 def take(s: Sap, scores: Floats, positions: Ints, labels: Ints, start: int, stop: int) -> None:
-    """Take these rows into the unit.  One comparison for nearly every row."""
+    """Take these rows into the unit, all of one slide if slides are culled."""
     n, rows = s.n, s.rows
+    n[SEEN] += stop - start
+    n[LATEST] = labels[stop - 1]
+    if s.asked[CULLS] == 1:
+        _take_best(s, scores, positions, labels, start, stop)
+        return
     at = n[ROWS]
     for i in range(stop - start):
         rows.scores[at + i] = scores[start + i]
@@ -76,6 +90,38 @@ def take(s: Sap, scores: Floats, positions: Ints, labels: Ints, start: int, stop
 
 
 @inlined
+def _take_best(
+    s: Sap, scores: Floats, positions: Ints, labels: Ints, start: int, stop: int
+) -> None:
+    """The same, but store only rows that may be among the k best of their slide."""
+    n, rows = s.n, s.rows
+    first = s.units.first[n[UNIT] % s.units.first.shape[0]]
+    for low in range(start, stop, STRIDE):
+        high = min(low + STRIDE, stop)
+        if any_at_most(scores, low, high, s.tau[SIGMA]):
+            for row in range(low, high):
+                if scores[row] <= s.tau[SIGMA]:
+                    at = n[ROWS]
+                    rows.scores[at], rows.positions[at] = scores[row], positions[row]
+                    rows.labels[at] = labels[row]
+                    n[ROWS] += 1
+                    _spot(s, scores[row], at)
+                    if scores[row] <= s.tau[TAU]:
+                        _arrive(s, scores[row], at - first)
+
+
+@inlined
+def _spot(s: Sap, score: float, row: int) -> None:
+    """Note a row of the slide; of 2 k the k best are known, and σ.  O(1) amortised."""
+    spotted, at = s.spotted, s.n[SPOTTED]
+    spotted.scores[at], spotted.rows[at] = score, row
+    s.n[SPOTTED] += 1
+    if s.n[SPOTTED] == 2 * s.asked[K]:
+        scored.select(spotted, 2 * s.asked[K], s.asked[K])
+        s.n[SPOTTED], s.tau[SIGMA] = s.asked[K], spotted.scores[s.asked[K] - 1]
+
+
+@part
 def any_at_most(scores: Floats, start: int, end: int, bar: float) -> bool:
     """Is any of these scores as good as the bar?  Counted without branches, so that it becomes SIMD."""
     found = 0

@@ -17,11 +17,12 @@ from skytide.algorithms.topk.sap_meaningful import (
     finish_units,
     scan,
 )
-from skytide.algorithms.topk.sap_partition import FOREVER, close_unit, open_unit, squeeze
+from skytide.algorithms.topk.sap_partition import FOREVER, close_unit, new_slide, open_unit, squeeze
 from skytide.algorithms.topk.sap_state import (
     BAR,
     BUILDING,
     BUILT,
+    CULLED,
     DELAY,
     EQUAL,
     FORMED,
@@ -83,8 +84,9 @@ def feed(
                 if need:
                     return need
                 took = min(CHUNK, stop - done[ROW])
-                if labels[done[ROW] + took - 1] > s.n[UNIT_END]:
-                    took = _first_after(labels, done[ROW], s.n[UNIT_END]) - done[ROW]
+                last = min(s.n[UNIT_END], s.n[CULLED])
+                if labels[done[ROW] + took - 1] > last:
+                    took = _first_after(labels, done[ROW], last) - done[ROW]
                 need = _lacks(s, took)
                 if need:
                     return need
@@ -133,6 +135,8 @@ def _make_room(s: Sap, label: int) -> int:
             if need:
                 return need
         open_unit(s, label)
+    elif label > n[CULLED]:
+        new_slide(s, label)
     return 0
 
 
