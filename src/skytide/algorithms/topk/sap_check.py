@@ -16,6 +16,7 @@ from skytide.algorithms.topk.sap_state import (
     ANSWER,
     BAR,
     BEST,
+    CULLS,
     ENHANCED,
     EVERY,
     FRONT,
@@ -120,11 +121,11 @@ def check_candidates(s: Sap) -> None:
 
 
 def check_unit(s: Sap) -> None:
-    """All rows of the unit coming in that reach τ are collected, or ζ of it are better."""
+    """All rows of the unit coming in that reach τ are collected (of long slides only the k best)."""
     n = s.n
     inside = collected(s, "best") + collected(s, "rest")
     assert len(inside) == len(set(inside)) < s.asked[LIMIT]
-    if n[OPEN]:
+    if n[OPEN] and not s.asked[CULLS]:
         first = s.units.first[n[UNIT] % len(s.units.first)]
         rows = [raw(s, row) for row in range(first, n[ROWS])]
         assert {row for row in rows if row[0] < s.tau[TAU]} <= set(inside)

@@ -16,6 +16,7 @@ import numpy as np
 from skytide.algorithms.topk.ranking import NEVER
 from skytide.algorithms.topk.sap_state import (
     ANSWER,
+    ARRIVED,
     BAR,
     BEST,
     CULLED,
@@ -61,7 +62,7 @@ from skytide.algorithms.topk.sap_state import (
     worst,
     worst_score,
 )
-from skytide.algorithms.topk.sap_unit import collect_rest, settle
+from skytide.algorithms.topk.sap_unit import arrive_spotted, collect_rest, settle
 from skytide.algorithms.topk.slides import arrival, end
 from skytide.kernel import part
 from skytide.structures import scored
@@ -80,7 +81,7 @@ def open_unit(s: Sap, label: int) -> None:
     n, units = s.n, s.units
     at = n[UNIT] % units.first.shape[0]
     units.first[at], units.labels[at, 0], units.k_unit[at] = n[ROWS], label, 0
-    n[OPEN], n[SEEN] = 1, 0
+    n[OPEN], n[SEEN], n[ARRIVED] = 1, 0, 0
     new_slide(s, label)
     n[UNIT_END] = -NEVER
     if s.asked[LENGTH] > 0:
@@ -126,6 +127,8 @@ def unit_length(s: Sap) -> int:
 def close_unit(s: Sap) -> int:
     """The unit is complete: make it a partition or part of one; what is lacking, or 0."""
     n, units = s.n, s.units
+    if s.asked[CULLS] == 1:
+        arrive_spotted(s)
     need = settle(s)
     if need:
         return need

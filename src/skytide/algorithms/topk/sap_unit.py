@@ -18,8 +18,11 @@ import numpy as np
 
 from skytide.algorithms.topk.sap_state import (
     ANSWER,
+    ARRIVED,
     BEST,
     CULLS,
+    IN_BEST,
+    IN_LEFT,
     IN_STACKS,
     INHERITED,
     LATEST,
@@ -48,11 +51,11 @@ from skytide.algorithms.topk.sap_state import (
     next_best,
     score_at,
     worst,
-    worst_score,
 )
 from skytide.kernel import inlined, part
 from skytide.structures import scored
 from skytide.structures.blocks import Floats, Ints
+from skytide.structures.scored import better
 
 
 @inlined
@@ -105,9 +108,7 @@ def _take_best(
                     rows.scores[at], rows.positions[at] = scores[row], positions[row]
                     rows.labels[at] = labels[row]
                     n[ROWS] += 1
-                    _spot(s, scores[row], at)
-                    if scores[row] <= s.tau[TAU]:
-                        _arrive(s, scores[row], at - first)
+                    _spot(s, scores[row], at - first)
 
 
 @inlined
@@ -119,6 +120,23 @@ def _spot(s: Sap, score: float, row: int) -> None:
     if s.n[SPOTTED] == 2 * s.asked[K]:
         scored.select(spotted, 2 * s.asked[K], s.asked[K])
         s.n[SPOTTED], s.tau[SIGMA] = s.asked[K], spotted.scores[s.asked[K] - 1]
+
+
+@part
+def arrive_spotted(s: Sap) -> None:
+    """Collect what the slide has brought, its k best: when the answer is asked for, not row by row."""
+    n, spotted, before = s.n, s.spotted, s.n[ARRIVED]
+    if n[ROWS] - s.units.first[n[UNIT] % s.units.first.shape[0]] == before:
+        return
+    n[ARRIVED] = n[ROWS] - s.units.first[n[UNIT] % s.units.first.shape[0]]
+    size = n[SPOTTED]
+    if size > s.asked[K]:
+        scored.select(spotted, size, s.asked[K])
+        size = s.asked[K]
+        n[SPOTTED], s.tau[SIGMA] = size, spotted.scores[size - 1]
+    for i in range(size):
+        if spotted.rows[i] >= before and spotted.scores[i] <= s.tau[TAU]:
+            _arrive(s, spotted.scores[i], spotted.rows[i])
 
 
 @part
@@ -134,7 +152,11 @@ def any_at_most(scores: Floats, start: int, end: int, bar: float) -> bool:
 def _arrive(s: Sap, score: float, row: int) -> None:
     """Collect a row, and give it its place in R if it has one."""
     n, where = s.n, worst(s)
-    if where != NOWHERE and score <= worst_score(s, where):
+    if where == IN_BEST:
+        enters = better(score, row, -s.best.scores[0], -s.best.rows[0])
+    else:
+        enters = where == IN_LEFT and score <= s.kept.scores[n[LEFT] - 1]
+    if enters:
         if n[ANSWER] == s.asked[K]:
             leave(s, where)
         else:

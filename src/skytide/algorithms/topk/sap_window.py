@@ -23,6 +23,7 @@ from skytide.algorithms.topk.sap_state import (
     BUILDING,
     BUILT,
     CULLED,
+    CULLS,
     DELAY,
     EQUAL,
     FORMED,
@@ -51,7 +52,7 @@ from skytide.algorithms.topk.sap_state import (
     place,
     worst_position,
 )
-from skytide.algorithms.topk.sap_unit import lacks_room, settle, take
+from skytide.algorithms.topk.sap_unit import arrive_spotted, lacks_room, settle, take
 from skytide.kernel import inlined, kernel, part
 from skytide.structures import savl
 
@@ -92,6 +93,8 @@ def feed(
                     return need
                 take(s, scores, positions, labels, done[ROW], done[ROW] + took)
             done[ROW] += took
+        if s.asked[CULLS] == 1 and s.n[OPEN] == 1:
+            arrive_spotted(s)
         need = settle(s)
         if need:
             return need
@@ -136,6 +139,7 @@ def _make_room(s: Sap, label: int) -> int:
                 return need
         open_unit(s, label)
     elif label > n[CULLED]:
+        arrive_spotted(s)
         new_slide(s, label)
     return 0
 
