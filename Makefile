@@ -10,17 +10,20 @@ CACHE  := $(CURDIR)/build/numba
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test lint fix test-jit-off test-bounds test-jit bench clean
+.PHONY: help setup tools demo test lint fix test-jit-off test-bounds test-jit bench clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(READY)  ## make .venv with everything in it (once, and again when pyproject.toml changes)
 
-demo: $(READY)  ## watch the best deals in a stream of invented trades
+tools:  ## install Java, Maven and PostgreSQL for the tests that need them, where we may
+	@.ci/tools
+
+demo: $(READY)  ## watch the best deals in a Spark stream of invented trades
 	$(BIN)/skytide demo
 
-test: lint test-jit-off test-bounds test-jit  ## everything CI runs: style, types, imports, all tests
+test: tools lint test-jit-off test-bounds test-jit  ## everything CI runs: style, types, imports, all tests
 
 lint: $(READY)  ## check style, types and who imports whom
 	$(BIN)/ruff check .

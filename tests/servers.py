@@ -87,3 +87,102 @@ def _answers(dsn):
     except psycopg.OperationalError:
         return False
     return True
+
+
+# --------------------------------------------------------------------------------------
+# Kafka, from Maven artifacts
+
+BROKER = "4.1.2"
+# What Spark needs to speak with Kafka. The connector should be that of the Spark in use; these
+# are the newest that every mirror has, and they do.
+CONNECTOR = {
+    "org.apache.spark:spark-sql-kafka-0-10_2.13": "4.2.0",
+    "org.apache.spark:spark-token-provider-kafka-0-10_2.13": "4.0.0",
+    "org.apache.kafka:kafka-clients": "3.9.2",
+    "org.apache.commons:commons-pool2": "2.13.1",
+}
+
+
+def maven_jars(name, artifacts, alone):
+    """A folder with the jars of these artifacts, and unless `alone` of what they need."""
+    mvn = program("mvn")
+    if mvn is None:
+        pytest.skip("Maven is not installed (Debian, Ubuntu: apt install maven)")
+    folder = Path(__file__).parents[1] / "build" / "jars" / name
+    if (folder / "complete").exists():
+        return folder
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "pom.xml").write_text(_pom(artifacts, alone))
+    goal = "dependency:copy-dependencies"
+    command = [mvn, "-B", "-q", "-f", folder / "pom.xml", goal, "-DincludeScope=runtime"]
+    try:
+        done = subprocess.run(
+            [*command, f"-DoutputDirectory={folder}"], capture_output=True, text=True, timeout=240
+        )
+    except subprocess.TimeoutExpired:
+        pytest.skip("Maven did not bring the jars of Kafka in time")
+    if done.returncode:
+        pytest.skip(f"Maven could not bring the jars of Kafka: {done.stdout.strip()[:300]}")
+    (folder / "complete").touch()
+    return folder
+
+
+def _pom(artifacts, alone):
+    exclusion = "<exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion>"
+    without = f"<exclusions>{exclusion}</exclusions>" if alone else ""
+    dependencies = ""
+    for name, version in artifacts.items():
+        group, _, artifact = name.partition(":")
+        dependencies += (
+            f"<dependency><groupId>{group}</groupId><artifactId>{artifact}</artifactId>"
+            f"<version>{version}</version>{without}</dependency>\n"
+        )
+    return (
+        '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>'
+        "<groupId>skytide</groupId><artifactId>jars</artifactId><version>1</version>"
+        f"<dependencies>\n{dependencies}</dependencies></project>\n"
+    )
+
+
+def kafka_connector():
+    """The jars for `spark.jars`."""
+    return ",".join(map(str, maven_jars("connector", CONNECTOR, alone=True).glob("*.jar")))
+
+
+@contextmanager
+def kafka():
+    """The address of a new broker: one node, its own controller, on this machine only."""
+    java = program("java")
+    if java is None:
+        pytest.skip("Java is not installed")
+    jars = maven_jars("broker", {"org.apache.kafka:kafka_2.13": BROKER}, alone=False)
+    folder = Path(tempfile.mkdtemp(prefix="skytide-kafka-"))
+    try:
+        port, control = free_port(), free_port()
+        (folder / "server.properties").write_text(_node(folder, port, control))
+        call = [java, "-Xmx512m", "-cp", f"{jars}/*"]
+        uuid = "c2t5dGlkZS10ZXN0cy0wMQ"
+        make = ["kafka.tools.StorageTool", "format", "-t", uuid, "-c", folder / "server.properties"]
+        subprocess.run([*call, *map(str, make)], check=True, capture_output=True, timeout=60)
+        start = [*call, "kafka.Kafka", folder / "server.properties"]
+        with running(start, lambda: listens(port), folder / "broker.log"):
+            yield f"127.0.0.1:{port}"
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _node(folder, port, control):
+    return f"""
+process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@127.0.0.1:{control}
+listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{control}
+advertised.listeners=PLAINTEXT://127.0.0.1:{port}
+controller.listener.names=CONTROLLER
+log.dirs={folder}/data
+offsets.topic.replication.factor=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+group.initial.rebalance.delay.ms=0
+num.partitions=2
+"""
