@@ -9,6 +9,8 @@ from skytide import cli
 from skytide.spark.folding import fold
 from skytide.spark.jobs import read_job
 
+pytestmark = pytest.mark.slow
+
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.toml"))
 
 

@@ -13,7 +13,7 @@ import skytide as st
 from change_histories import SCHEMA, counted, histories
 from skytide.spark.postgres import PostgresSink
 
-pytestmark = pytest.mark.postgres
+pytestmark = [pytest.mark.postgres, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")

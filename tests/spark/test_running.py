@@ -21,6 +21,8 @@ from skytide.spark.jobs import read_job
 from skytide.spark.progress import Beat, lag_of
 from skytide.spark.running import run
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 
 JOB = """
@@ -169,7 +171,6 @@ def test_the_command_line_runs_a_job_and_says_what_is_wrong(spark, tmp_path):
     assert "the job has no source\nHint: add a table [source]" in said.output
 
 
-@pytest.mark.slow
 def test_sigterm_stops_a_job_cleanly(tmp_path):
     endless = {'trigger = "available now"': "", "rows = 30_000, ": "rowsPerSecond = 5_000, "}
     file = job_file(tmp_path, **endless)
