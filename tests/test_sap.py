@@ -380,3 +380,20 @@ def test_time_windows_count_rows_not_nanoseconds() -> None:
     live.check()
     assert live.stats()["units"] < 20
     assert says(live.answer(hour)) == stream.answer(rows, second * rows, hour)
+
+
+@every_variant
+@pytest.mark.kernels
+def test_a_threshold_that_was_guessed_wrong_costs_no_answer(algorithm: Any) -> None:
+    """After a pause worse rows come, none of which reaches τ; then all that reached it expire."""
+    labels = [1 + i // 2 for i in range(20)] + [36, 37, 38, 39, 40]
+    scores = [float(i) for i in range(20)] + [50.0, 60.0, 55.0, 70.0, 65.0]
+    stream = Ranked(scores, labels, [(25, 40), (25, 52)], 3, 40, 1)
+    live, start = opened(algorithm, stream), 0
+    for seen, clock in stream.stops:
+        live.advance(clock)
+        push(live, stream, range(start, seen))
+        live.check()
+        assert says(live.answer(40)) == stream.answer(seen, clock, 40)
+        start = seen
+    assert says(live.answer(40)) == [21, 22, 23]
