@@ -40,12 +40,28 @@ def _table(title: str, rows: list[dict[str, Any]], caption: str | None = None) -
     table = Table(title=title, title_justify="left", caption=caption, **look)
     for name, value in rows[0].items() if rows else ():
         table.add_column(name, justify="right" if isinstance(value, int | float) else "left")
-    for row in rows:
-        table.add_row(*map(_text, row.values()))
+    columns = [_texts([row[name] for row in rows]) for name in (rows[0] if rows else ())]
+    for texts in zip(*columns, strict=True):
+        table.add_row(*texts)
     return table
 
 
+def _texts(values: list[Any]) -> list[str]:
+    """The cells of a column; of numbers the points stand below each other.
+
+    >>> _texts([87.1, 87.25, 103.5]), _texts([1234, None])
+    (['87.10', '87.25', '103.50'], ['1,234', ''])
+    """
+    texts = [_text(value) for value in values]
+    if not all(isinstance(value, float) for value in values) or any("e" in text for text in texts):
+        return texts
+    places = max(len(text.partition(".")[2]) for text in texts)
+    return [f"{value:,.{places}f}" for value in values]
+
+
 def _text(value: Any) -> str:
+    if value is None:
+        return ""
     if isinstance(value, int):
         return f"{value:,}"
     if isinstance(value, float):

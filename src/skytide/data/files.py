@@ -50,7 +50,8 @@ def turnover(price: Any, volume: Any) -> Floats:
     >>> turnover(np.array([2.0, 3.0]), np.array([10, 5]))
     array([20., 15.])
     """
-    return np.multiply(price, volume, dtype=np.float64)
+    value: Floats = np.multiply(price, volume, dtype=np.float64)
+    return value
 
 
 def speed(distance: Any, begin: Any, end: Any) -> Floats:
@@ -78,4 +79,5 @@ class DistanceTo:
     y: float
 
     def __call__(self, x: Any, y: Any) -> Floats:
-        return np.hypot(np.subtract(x, self.x), np.subtract(y, self.y), dtype=np.float64)
+        away: Floats = np.hypot(np.subtract(x, self.x), np.subtract(y, self.y), dtype=np.float64)
+        return away
