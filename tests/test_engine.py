@@ -475,7 +475,7 @@ def test_time_windows_are_asked_in_time() -> None:
     ):
         with pytest.raises(st.QueryError, match=says):
             live.answer(**asked)  # type: ignore[arg-type]
-    for moment in ("soon", 5.5, None, object()):
+    for moment in ("soon", 5, 5.5, None, object()):
         with pytest.raises(st.QueryError, match="no moment"):
             live.advance(to=moment)
 

@@ -125,6 +125,7 @@ def test_empty_pushes_are_nothing() -> None:
         live.push(nothing)
         assert live.answer().num_rows == 0
     assert live.stats().seen == 0
+    assert TOP.answer({}).num_rows == 0
 
 
 def test_silent_keys_are_forgotten_when_their_rows_have_expired() -> None:

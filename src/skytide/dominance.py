@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from numpy import uint64
 
-from skytide.kernel import kernel, part
+from skytide.kernel import direct, kernel, part
 from skytide.structures.blocks import LANES, Bytes, Floats, Ints
 
 Words = npt.NDArray[np.uint64]
@@ -399,9 +399,14 @@ def new_chunk(k: int, dims: int) -> Chunk:
     )
 
 
+_mark_survivors = direct(mark_survivors)
+
+
 def as_points(values: npt.ArrayLike) -> Floats:
     """What the kernels take: float64, row after row, writable."""
-    points = np.require(values, np.float64, ["C", "W"])
+    points = np.ascontiguousarray(values, np.float64)
+    if not points.flags.writeable:
+        points = points.copy()
     if points.ndim != 2:
         raise ValueError(f"expected rows of numbers, got {points.ndim} dimensions")
     return points
@@ -416,4 +421,4 @@ def survivors(values: npt.ArrayLike, k: int = 1, newest: bool = False) -> Ints:
     array([1, 2])
     """
     points = as_points(values)
-    return np.flatnonzero(mark_survivors(points, k, newest).view(np.bool_))
+    return np.flatnonzero(_mark_survivors(points, k, newest).view(np.bool_))

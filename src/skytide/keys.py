@@ -108,6 +108,8 @@ def grouped(table: pa.Table, names: Sequence[str]) -> Groups:
     >>> groups.keys, groups.order, groups.starts
     ([('b',), ('a',)], array([0, 2, 1]), array([0, 2, 3]))
     """
+    if not table.num_rows:  # and perhaps no columns
+        return Groups([], np.zeros(0, np.int64), np.zeros(1, np.int64))
     codes = key_codes(table, names)
     order = key_order(codes)
     starts = np.flatnonzero(np.diff(codes[order], prepend=-1))

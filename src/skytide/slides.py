@@ -235,6 +235,8 @@ def nanoseconds(moment: Any) -> int:
     if isinstance(moment, datetime) and moment.tzinfo is not None:
         moment = moment.astimezone(UTC).replace(tzinfo=None)
     try:
+        if isinstance(moment, int):  # of what unit?
+            raise TypeError
         if isinstance(moment, (str, date)) and not isinstance(moment, datetime):
             moment = np.datetime64(moment)
         if isinstance(moment, np.datetime64):
