@@ -28,7 +28,7 @@ def key_codes(table: pa.Table, keys: Sequence[str]) -> Ints:
     [0, 1, 0]
     """
     codes, width = np.zeros(table.num_rows, np.int64), 1
-    for name in keys:
+    for name in keys if table.num_rows else ():  # without rows there may be no columns
         column = _comparable(table.column(name)).dictionary_encode("encode")
         codes = codes * len(column.dictionary) + column.indices.to_numpy()
         width *= max(1, len(column.dictionary))
@@ -108,8 +108,6 @@ def grouped(table: pa.Table, names: Sequence[str]) -> Groups:
     >>> groups.keys, groups.order, groups.starts
     ([('b',), ('a',)], array([0, 2, 1]), array([0, 2, 3]))
     """
-    if not table.num_rows:  # and perhaps no columns
-        return Groups([], np.zeros(0, np.int64), np.zeros(1, np.int64))
     codes = key_codes(table, names)
     order = key_order(codes)
     starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
@@ -119,8 +117,10 @@ def grouped(table: pa.Table, names: Sequence[str]) -> Groups:
     places[seen] = np.arange(len(seen))
     order = order[key_order(np.repeat(places, counts))]
     starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts[seen])])
+    if not names or not len(seen):
+        return Groups([()] * len(seen), order, starts)
     columns = (_comparable(table.column(name)).take(firsts[seen]).to_pylist() for name in names)
-    keys = list(map(key_of, zip(*columns, strict=True))) if names else [()] * len(seen)
+    keys = list(map(key_of, zip(*columns, strict=True)))
     return Groups(keys, order, starts)
 
 
