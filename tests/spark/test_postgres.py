@@ -1,7 +1,6 @@
 """The table in PostgreSQL is the answer after some micro-batch, whatever was done twice."""
 
 import datetime as dt
-import random
 from decimal import Decimal
 
 import psycopg
@@ -11,7 +10,10 @@ from pyspark.sql import functions as F  # noqa: N812
 import servers
 import skytide as st
 from change_histories import SCHEMA, counted, histories
+from skytide import data
+from skytide.spark.jobs import read_job
 from skytide.spark.postgres import PostgresSink
+from skytide.spark.running import run
 
 pytestmark = [pytest.mark.postgres, pytest.mark.slow]
 
@@ -37,7 +39,7 @@ def test_the_table_is_the_answer_after_every_micro_batch(spark, server, ask):
         for batch, (changes, answer) in enumerate(histories(seed, batches=8)):
             told = spark.createDataFrame(changes, SCHEMA)
             sink(told, batch)
-            if random.random() < 0.5:
+            if batch % 2:
                 sink(told, batch)
             assert counted(ask(f"SELECT * FROM deals_{seed}")) == answer
 
@@ -128,6 +130,51 @@ def test_a_stream_is_known_by_its_checkpoint(spark, server, ask, tmp_path):
     for checkpoint in ("one", "one", "two"):
         run(checkpoint)
         assert len(ask("SELECT * FROM streamed")) == 30
+
+
+def key(row):
+    return row["ts"].timestamp(), row["symbol"], row["price"], row["volume"], row["venue"]
+
+
+def test_a_job_keeps_the_answer_in_a_table(spark, server, ask, tmp_path, monkeypatch):
+    monkeypatch.setenv("WHERE", server)
+    file = tmp_path / "job.toml"
+    file.write_text(f"""
+    checkpoint = "{tmp_path}/checkpoint"
+    trigger = "available now"
+    [source]
+    format = "skytide"
+    options = {{ rows = 20_000, rowsPerBatch = 5_000, seed = 7 }}
+    [query]
+    low = "price"
+    high = "volume"
+    last = 9_000
+    per = "symbol"
+    [sink]
+    format = "postgres"
+    table = "best"
+    dsn = "${{WHERE}}"
+    """)
+    run(read_job(file))
+    query = read_job(file).query
+    expected = query.answer(data.trades(20_000, seed=7)).to_pylist()
+    found = ask("SELECT ts, symbol, price, volume, venue FROM best")
+    assert sorted(map(key, found)) == sorted(map(key, expected))
+
+
+def test_a_server_that_is_not_there_is_named_before_spark_starts(tmp_path):
+    file = tmp_path / "job.toml"
+    file.write_text("""
+    checkpoint = "nowhere"
+    source.format = "skytide"
+    query = { low = "price", last = 10 }
+    [sink]
+    format = "postgres"
+    table = "best"
+    dsn = "host=/nowhere connect_timeout=2"
+    """)
+    with pytest.raises(st.JobError, match=r"(?s)does not let us in: .*\nHint: set dsn in \[sink\]"):
+        run(read_job(file))
 
 
 @pytest.mark.parametrize("table", ["", ".deals", "a.b.c"])

@@ -44,7 +44,7 @@ def run_job(path: Path, only_check: bool, metrics: str | None) -> None:
         return
     shown = _Shown(told, job.sink)
     told.print("starting Spark ...", style="dim")
-    rows = run(job, shown.beat, shown.answer)
+    rows = run(job, shown.beat, shown.answer, notice=shown.notice)
     told.print(f"stopped after {rows:,} rows", style="dim")
 
 
@@ -59,6 +59,9 @@ class _Shown:
 
     def beat(self, beat: Any) -> None:
         self._told.print(beat.line(), style="dim", markup=False, soft_wrap=True)
+
+    def notice(self, text: str) -> None:
+        self._told.print(text, markup=False, soft_wrap=True)
 
     def answer(self, answer: Any) -> None:
         order = self._sink.order

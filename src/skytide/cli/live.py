@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import skytide as st
 from skytide.cli.job import need_spark
 from skytide.cli.replay import Data
-from skytide.cli.screen import CHANGES_SHOWN, answer_table, change_table
+from skytide.cli.screen import CHANGES_SHOWN, ROWS_SHOWN, answer_table, change_table
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -185,8 +185,9 @@ class _Shown:
         )
 
     def table(self) -> Any:
-        """The answer."""
-        return answer_table(self.now.rows, self.wanted.noun, self.wanted.order)
+        """The answer, as far as there is room."""
+        shown = max(ROWS_SHOWN, self.console.height - 16)
+        return answer_table(self.now.rows, self.wanted.noun, self.wanted.order, shown)
 
     def closing(self) -> str:
         """What one saw, and where to go next."""

@@ -44,10 +44,12 @@ def run(
     show: Callable[[Beat], None] = lambda beat: None,
     show_answer: Callable[[Answer], None] = lambda answer: None,
     stop: threading.Event | None = None,
+    notice: Callable[[str], None] = lambda text: None,
 ) -> int:
     """Run a job until its source ends, or until it is told to stop; how many rows it took.
 
-    `show` is called after every micro-batch; `show_answer` if the sink is the console.
+    `show` is called after every micro-batch; `show_answer` if the sink is the console; `notice`
+    when there is something to say besides.
 
     >>> run(read_job("examples/deals.toml"), show=print)  # doctest: +SKIP
     """
@@ -65,7 +67,8 @@ def run(
         listener = Listener(told.show, _standing(job, spark))
         spark.streams.addListener(listener)
         stack.callback(spark.streams.removeListener, listener)
-        _follow(job, _triggered(writer, job.trigger), listener, stop, log)
+        if not stop.is_set():
+            _follow(job, _triggered(writer, job.trigger), listener, stop, notice, log)
         return told.rows
 
 
@@ -278,6 +281,7 @@ def _follow(
     start: Callable[[], StreamingQuery],
     listener: Listener,
     stop: threading.Event,
+    notice: Callable[[str], None],
     log: Path | None,
 ) -> None:
     try:
@@ -287,7 +291,9 @@ def _follow(
             time.sleep(_POLL)
         if query.isActive:
             stop.clear()
-            _finish(query, stop)
+            if job.checkpoint is not None:  # else nothing of it will be seen again
+                notice("stopping when this micro-batch is done; Ctrl-C again stops at once")
+                _finish(query, stop)
             query.stop()
         query.awaitTermination()
     except Exception as error:
