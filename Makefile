@@ -47,9 +47,8 @@ test-jit: $(READY)  ## all tests and doctests, kernels as users run them
 	rm -rf $(CACHE)/jit
 	NUMBA_CACHE_DIR=$(CACHE)/jit $(PYTEST)
 
-bench: $(VENV)/.bench-ready  ## run every benchmarks/bench_*.py
-	@ls benchmarks/bench_*.py >/dev/null 2>&1 || { echo "no benchmarks/bench_*.py yet"; exit 1; }
-	set -e; for file in benchmarks/bench_*.py; do echo "== $$file"; $(BIN)/python "$$file"; done
+bench: $(VENV)/.bench-ready  ## run all benchmarks; QUICK=--quick for small sizes
+	set -e; for file in $$(grep -l __main__ benchmarks/*.py); do echo "== $$file"; $(BIN)/python "$$file" $(QUICK); done
 
 clean:  ## remove what was built and cached, but not .venv
 	rm -rf build dist .cache .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
