@@ -175,10 +175,13 @@ def sized(work: Callable[[int], Any], probe: int, seconds: float, most: int) -> 
 class Bench:
     """One experiment: its mode, its tables, its files."""
 
-    def __init__(self, file: str, about: str | None) -> None:
+    def __init__(self, file: str, about: str | None, files: dict[str, str] | None = None) -> None:
         parser = argparse.ArgumentParser(description=about)
         parser.add_argument("--quick", action="store_true", help="small sizes, under a minute")
-        self.name, self.quick = Path(file).stem, parser.parse_args().quick
+        for name, explained in (files or {}).items():
+            parser.add_argument(f"--{name}", metavar="PATH", help=explained)
+        self.options = vars(parser.parse_args())
+        self.name, self.quick = Path(file).stem, self.options["quick"]
         self.started = time.perf_counter()
         self.tables: list[dict[str, Any]] = []
         self.notes: list[str] = []
