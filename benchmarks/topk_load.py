@@ -2,10 +2,10 @@
 
 Real files are named by option and never needed: what is generated in their place looks like them.
 
-STOCK: trades with ts, price and size (or volume) columns, such as the sample data of QuantConnect/Lean on
-GitHub (Apache-2.0).  TRIP: taxi trips, from the NYC TLC's public trip records.  PLANET, whose score is the
-distance to a point: anything with lat and lng columns, such as Microsoft's GeoLife trajectories; the paper
-took the Minor Planet Center's observations.
+STOCK: trades with price and size (or volume) columns, such as the sample data of QuantConnect/Lean on
+GitHub (Apache-2.0).  TRIP: taxi trips, from the NYC TLC's public trip records.  PLANET, whose score is
+the distance to a point: anything with lat and lng columns, such as Microsoft's GeoLife trajectories;
+the paper took the Minor Planet Center's observations.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ FILES = {
     "planet": "points with lat and lng; score: distance to one of them",
 }
 ALL = (
-    *("two-stacks-undo", "two-stacks", "sap-enhanced", "sap-dynamic", "sap-equal"),
-    *("mintopk", "k-skyband", "sma", "lazy-heap"),
+    *("two-stacks-undo", "two-stacks-slides", "two-stacks", "sap-enhanced", "sap-dynamic"),
+    *("sap-equal", "mintopk", "k-skyband", "sma", "lazy-heap"),
 )
 
 

@@ -24,7 +24,7 @@ def xs(table: pa.Table) -> list[float]:
     [
         (st.last(1_000), "two-stacks-undo"),
         (st.last(1_000, every=3), "two-stacks-undo"),
-        (st.last(1_000, every=4), "two-stacks"),
+        (st.last(1_000, every=4), "two-stacks-slides"),
         (st.last("1 hour", every="1 minute"), "two-stacks-undo"),
         (st.everything(), "two-stacks"),
         (st.last(1_000, history=True), "n12-of-n"),
@@ -41,7 +41,7 @@ def test_a_shorter_window_is_refused_with_the_algorithm_that_can() -> None:
     live.push(rows)
     for ask in (live.answer, live.watch):
         with pytest.raises(
-            st.QueryError, match=r'two-stacks answers for .*\n.*algorithm="k-skyband"'
+            st.QueryError, match=r'two-stacks-slides answers for .*\n.*algorithm="k-skyband"'
         ):
             ask(last=10)
     able = query.open(algorithm="k-skyband")

@@ -55,6 +55,7 @@ ALGORITHMS = {
         Algorithm("sma", "topk.sma:SMA", "a grid, the 2 k best rows, recomputation"),
         Algorithm("two-stacks", "topk.two_stacks:TwoStacks", "suffix top-k lists of slides"),
         Algorithm("two-stacks-undo", "topk.two_stacks_undo:TwoStacksUndo", "and an undo log"),
+        Algorithm("two-stacks-slides", "topk.two_stacks_slides:TwoStacksSlides", "of whole slides"),
         Algorithm("lazy-heap", "topk.lazy_heap:LazyHeap", "two Python heaps with lazy deletion"),
         Algorithm("sap-enhanced", "topk.sap:SapEnhanced", "SAP, k-units by threshold"),
         Algorithm("sap-dynamic", "topk.sap:SapDynamic", "SAP, partitions by rank test"),
@@ -88,16 +89,16 @@ def default_algorithm(query: Query) -> str:
 
 
 def _fastest_top(query: Query) -> str:
-    """By measurement (``benchmarks/topk_map.py``): lists pay when a slide is longer than they are.
+    """By measurement (``benchmarks/topk_map.py``): two stacks with an undo log are fastest, or near it.
 
-    With s > k a slide is cut down to its k best rows before anything else, and lists of k are merged
-    once a slide; else rows enter and leave one by one.  How many rows a slide of time has nobody knows.
+    Rows that end together are better undone together, which pays when a slide has more than k of them.
+    How many rows a slide of time has nobody knows.  Where no row ever ends there is nothing to undo.
     """
     window = query.window
-    every = window.every if isinstance(window, LastRows) else 1
-    if isinstance(window, Everything) or every > query.k:
+    if isinstance(window, Everything):
         return "two-stacks"
-    return "two-stacks-undo"
+    every = window.every if isinstance(window, LastRows) else 1
+    return "two-stacks-slides" if every > query.k else "two-stacks-undo"
 
 
 def any_length_algorithm(query: Query) -> str:
