@@ -2,8 +2,8 @@
 
 All algorithms in one run, the answer kept current at every slide, on TIME^U, TIME^R and three streams
 that real files can be given for.  Table 5 is the high-speed setting: larger k and s.  Targets:
-sap-enhanced at most a third of MinTopK's time at s = 0.1 % n and no more than 1.1 times at s = 10 % n, at
-most a fifth of k-skyband's and SMA's; TIME^R within 4 times TIME^U.
+sap-enhanced at most a third of MinTopK's time at s = 0.1 % n and no more than 1.1 times at s = 10 % n,
+at most a fifth of k-skyband's and SMA's; TIME^R within 4 times TIME^U.
 """
 
 from __future__ import annotations
