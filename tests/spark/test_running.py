@@ -164,14 +164,14 @@ def test_the_command_line_runs_a_job_and_says_what_is_wrong(spark, tmp_path):
     said = CliRunner().invoke(cli.app(), ["run", str(file)])
     assert said.exit_code == 0, said.output
     assert "stopped after 30,000 rows" in said.output
-    assert len(re.findall(r"^micro-batch \d .* of 10,000 rows kept", said.output, re.M)) == 3
+    assert len(re.findall(r"^batch \d .* of 10,000 kept", said.output, re.M)) == 3
     file.write_text("")
     said = CliRunner().invoke(cli.app(), ["run", str(file)])
     assert said.exit_code == 1
     assert "the job has no source\nHint: add a table [source]" in said.output
 
 
-def test_sigterm_stops_a_job_cleanly(tmp_path):
+def test_ctrl_c_stops_a_job_cleanly(tmp_path):
     endless = {'trigger = "available now"': "", "rows = 30_000, ": "rowsPerSecond = 5_000, "}
     file = job_file(tmp_path, **endless)
     code = "from skytide.cli import main; main()"
@@ -183,7 +183,7 @@ def test_sigterm_stops_a_job_cleanly(tmp_path):
         until = time.monotonic() + 120
         while time.monotonic() < until and (not metrics.exists() or not metrics.stat().st_size):
             time.sleep(0.2)
-        process.send_signal(signal.SIGTERM)
+        process.send_signal(signal.SIGINT)
         told = process.communicate(timeout=60)[1]
     finally:
         process.kill()
@@ -192,6 +192,7 @@ def test_sigterm_stops_a_job_cleanly(tmp_path):
     beats = [json.loads(line) for line in metrics.read_text().splitlines()]
     assert rows == sum(beat["rows"] for beat in beats)
     assert "Traceback" not in told
+    assert "stopping when this micro-batch is done" in told
 
 
 def test_a_beat_reads_well():

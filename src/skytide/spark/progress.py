@@ -18,7 +18,7 @@ class Beat:
     """The numbers of one micro-batch.
 
     >>> Beat("2026-01-01T00:00:00Z", 3, 200_000, 500, kept=212, answer=14, inserts=2).line()
-    'micro-batch 3    400,000 rows/s    500 ms    212 of 200,000 rows kept    14 best (+2 -0)'
+    'batch 3   400,000 rows/s   500 ms   212 of 200,000 kept   14 best (+2 -0)'
     """
 
     timestamp: str
@@ -47,16 +47,16 @@ class Beat:
         """All of it for a person; what is nought or unknown is left out."""
         best = "" if self.answer is None else f"{self.answer:,} best "
         parts = [
-            f"micro-batch {self.batch}",
+            f"batch {self.batch}",
             f"{self.rows_per_second:,.0f} rows/s",
             f"{self.milliseconds:,} ms",
-            f"{self.kept:,} of {self.rows:,} rows kept",
+            f"{self.kept:,} of {self.rows:,} kept",
             f"{best}(+{self.inserts:,} -{self.deletes:,})",
             f"{self.rejected:,} set aside" if self.rejected else "",
             f"{self.late:,} late" if self.late else "",
             f"{self.lag:,} rows behind" if self.lag else "",
         ]
-        return "    ".join(filter(None, parts))
+        return "   ".join(filter(None, parts))
 
     def json(self) -> str:
         """All of it for a program.

@@ -60,6 +60,7 @@ def run(
         log = None if is_elsewhere() else stack.enter_context(_log(job.name))
         stack.enter_context(_signals(stop))
         spark = _session(job, log)
+        stack.enter_context(_signals(stop))  # Spark has taken Ctrl-C for itself
         changes = _changes(job, spark)
         writer = _writer(job, changes, show_answer).option("checkpointLocation", checkpoint)
         _claim(job)
