@@ -6,11 +6,12 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 PIP    := $(BIN)/python -m pip --no-input --disable-pip-version-check
 PYTEST := $(BIN)/python -m pytest -n 2
+ZIP    ?= dist/skytide.zip
 CACHE  := $(CURDIR)/build/numba
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup tools demo test lint fix test-jit-off test-bounds test-jit bench clean
+.PHONY: help setup tools demo test lint fix test-jit-off test-bounds test-jit bench zip clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -49,6 +50,12 @@ test-jit: $(READY)  ## all tests and doctests, kernels as users run them
 
 bench: $(VENV)/.bench-ready  ## run all benchmarks; QUICK=--quick for small sizes
 	set -e; for file in $$(grep -l __main__ benchmarks/*.py); do echo "== $$file"; $(BIN)/python "$$file" $(QUICK); done
+
+zip:  ## make dist/skytide.zip, for spark-submit --py-files
+	@mkdir -p $(dir $(ZIP))
+	cd src && $(PYTHON) -c 'import glob, sys, zipfile; z = zipfile.ZipFile(sys.argv[1], "w"); \
+	  [z.write(f) for e in ("py", "properties") for f in sorted(glob.glob(f"**/*.{e}", recursive=True))]' \
+	  '$(abspath $(ZIP))'
 
 clean:  ## remove what was built and cached, but not .venv
 	rm -rf build dist .cache .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

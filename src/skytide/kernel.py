@@ -32,8 +32,10 @@ _ROOT = Path(__file__).parent
 
 @cache
 def sources_stamp() -> str:
-    """A hash of every source file that may hold kernels."""
+    """A hash of every source file that may hold kernels; of a package in an archive, of the archive."""
     digest = hashlib.sha256()
+    for archive in (path for path in _ROOT.parents if path.is_file()):
+        digest.update(archive.read_bytes())
     for pattern in ("kernel.py", "dominance.py", "structures/*.py", "algorithms/**/*.py"):
         for file in sorted(_ROOT.glob(pattern)):
             digest.update(file.name.encode())
@@ -49,7 +51,19 @@ class _Stamped:
 
 
 class InUserFolder(_Stamped, caching.UserProvidedCacheLocator):  # type: ignore[misc]
-    """The folder named by NUMBA_CACHE_DIR."""
+    """The folder named by NUMBA_CACHE_DIR.
+
+    In it the sources decide where kernels go, and not the folder that the package lies in: on a cluster
+    every application unpacks it somewhere else.
+    """
+
+    @classmethod
+    def get_suitable_cache_subpath(cls, py_file: str) -> str:
+        """The folder in the folder, for kernels of this file."""
+        folder = Path(py_file).parent
+        if not folder.is_relative_to(_ROOT):
+            return str(super().get_suitable_cache_subpath(py_file))
+        return ".".join(("skytide", *folder.relative_to(_ROOT).parts, sources_stamp()[:16]))
 
 
 class InPycache(_Stamped, caching.InTreeCacheLocator):  # type: ignore[misc]
