@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import sys
+import zipfile
 from collections.abc import Callable, Iterator
 from functools import cache, wraps
 from pathlib import Path
@@ -32,10 +33,11 @@ _ROOT = Path(__file__).parent
 
 @cache
 def sources_stamp() -> str:
-    """A hash of every source file that may hold kernels; of a package in an archive, of the archive."""
+    """A hash of every source file that may hold kernels; in a zip, of every file."""
     digest = hashlib.sha256()
     for archive in (path for path in _ROOT.parents if path.is_file()):
-        digest.update(archive.read_bytes())
+        for info in zipfile.ZipFile(archive).infolist():
+            digest.update(f"{info.filename} {info.CRC}".encode())
     for pattern in ("kernel.py", "dominance.py", "structures/*.py", "algorithms/**/*.py"):
         for file in sorted(_ROOT.glob(pattern)):
             digest.update(file.name.encode())
@@ -50,27 +52,47 @@ class _Stamped:
         return sources_stamp()
 
 
-class InUserFolder(_Stamped, caching.UserProvidedCacheLocator):  # type: ignore[misc]
-    """The folder named by NUMBA_CACHE_DIR.
+class _BySources(_Stamped):
+    """Of numba's locators: the sources name the folder, and not the place that they lie in.
 
-    In it the sources decide where kernels go, and not the folder that the package lies in: on a cluster
-    every application unpacks it somewhere else.
+    On a cluster every application unpacks the package somewhere else, or leaves it in a zip.
     """
 
     @classmethod
     def get_suitable_cache_subpath(cls, py_file: str) -> str:
-        """The folder in the folder, for kernels of this file."""
+        """The folder for kernels of this file, in the folder for all."""
         folder = Path(py_file).parent
         if not folder.is_relative_to(_ROOT):
-            return str(super().get_suitable_cache_subpath(py_file))
+            return str(super().get_suitable_cache_subpath(py_file))  # type: ignore[misc]
         return ".".join(("skytide", *folder.relative_to(_ROOT).parts, sources_stamp()[:16]))
+
+    @classmethod
+    def from_function(cls, py_func: Any, py_file: str) -> Any:
+        """A locator for a function, or None; numba's own knows no files in archives."""
+        if not Path(py_file).is_relative_to(_ROOT):
+            return super().from_function(py_func, py_file)  # type: ignore[misc]
+        locator: Any = cls(py_func, py_file)  # type: ignore[call-arg]
+        try:
+            locator.ensure_cache_path()
+        except OSError:
+            return None
+        return locator
+
+
+class InUserFolder(_BySources, caching.UserProvidedCacheLocator):  # type: ignore[misc]
+    """The folder named by NUMBA_CACHE_DIR."""
+
+    @classmethod
+    def from_function(cls, py_func: Any, py_file: str) -> Any:
+        """A locator for a function, or None."""
+        return super().from_function(py_func, py_file) if config.CACHE_DIR else None
 
 
 class InPycache(_Stamped, caching.InTreeCacheLocator):  # type: ignore[misc]
     """__pycache__ beside the sources."""
 
 
-class InHome(_Stamped, caching.UserWideCacheLocator):  # type: ignore[misc]
+class InHome(_BySources, caching.UserWideCacheLocator):  # type: ignore[misc]
     """The user's own cache folder, when the package is installed read-only."""
 
 
