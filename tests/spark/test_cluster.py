@@ -13,8 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from spark.programs import PROGRAM, checked
-
 pyspark = pytest.importorskip("pyspark")
 HOME = Path(pyspark.__file__).parent
 ROOT = Path(__file__).parents[2]
@@ -103,37 +101,6 @@ def _without_path():
     return {**ours, "SPARK_HOME": str(HOME), "SPARK_LOCAL_IP": "127.0.0.1"}
 
 
-def zipped(folder):
-    subprocess.run(
-        ["make", "zip", f"ZIP={folder / 'skytide.zip'}", f"PYTHON={sys.executable}"],
-        cwd=ROOT,
-        check=True,
-        capture_output=True,
-    )
-    return folder / "skytide.zip"
-
-
-@pytest.mark.slow
-def test_spark_submit_with_a_zip(cluster, tmp_path):
-    rest = ["--py-files", zipped(tmp_path), PROGRAM, tmp_path / "out"]
-    told = checked(submitted(cluster, sys.executable, rest), "pyspark.sql")
-    assert all("skytide.zip" in file for file in told["workers"])
-
-
-def packed(folder):
-    """An environment as venv-pack makes it, but for what is large and same here: borrowed by a path."""
-    made = folder / "environment"
-    venv.create(made, symlinks=True)
-    (site,) = made.glob("lib/python*/site-packages")
-    for package in ("skytide", "pyspark_skytide"):
-        shutil.copytree(ROOT / "src" / package, site / package)
-    borrowed = [path for path in sys.path if path.endswith("site-packages")]
-    (site / "borrowed.pth").write_text("\n".join(borrowed) + "\n")
-    with tarfile.open(folder / "environment.tar.gz", "w:gz") as archive:
-        archive.add(made, ".")
-    return folder / "environment.tar.gz"
-
-
 LITTLE = """
 import pyarrow as pa
 from pyspark.sql import SparkSession
@@ -151,13 +118,54 @@ print("TOLD", [row.id for row in rows], *[row.file for row in files])
 """
 
 
+def zipped(folder):
+    subprocess.run(
+        ["make", "zip", f"ZIP={folder / 'skytide.zip'}", f"PYTHON={sys.executable}"],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+    )
+    return folder / "skytide.zip"
+
+
+def packed(folder):
+    """An environment as venv-pack makes it, but for what is large and same here: borrowed by a path."""
+    made = folder / "environment"
+    venv.create(made, symlinks=True)
+    (site,) = made.glob("lib/python*/site-packages")
+    for package in ("skytide", "pyspark_skytide"):
+        shutil.copytree(ROOT / "src" / package, site / package)
+    borrowed = [path for path in sys.path if path.endswith("site-packages")]
+    (site / "borrowed.pth").write_text("\n".join(borrowed) + "\n")
+    with tarfile.open(folder / "environment.tar.gz", "w:gz") as archive:
+        archive.add(made, ".")
+    return folder / "environment.tar.gz"
+
+
+@pytest.fixture
+def program(tmp_path):
+    (tmp_path / "little.py").write_text(LITTLE)
+    return tmp_path / "little.py"
+
+
+def workers_of(output):
+    """Where workers had skytide from, if the answer is right."""
+    _, answer, *workers = next(line for line in output.splitlines() if "TOLD" in line).split()
+    assert answer == "[90]"
+    return workers
+
+
 @pytest.mark.slow
-def test_spark_submit_with_a_packed_environment(cluster, tmp_path):
-    program = tmp_path / "little.py"
-    program.write_text(LITTLE)
+def test_spark_submit_with_a_zip(cluster, tmp_path, program):
+    rest = ["--py-files", zipped(tmp_path), program]
+    assert all(
+        "skytide.zip" in file for file in workers_of(submitted(cluster, sys.executable, rest))
+    )
+
+
+@pytest.mark.slow
+def test_spark_submit_with_a_packed_environment(cluster, tmp_path, program):
     archives = "--archives", f"{packed(tmp_path)}#environment"
     path = {"PYTHONPATH": str(ROOT / "src")}  # the driver's own
     output = submitted(cluster, "./environment/bin/python", [*archives, program], path)
-    _, answer, *workers = next(line for line in output.splitlines() if "TOLD" in line).split()
-    assert answer == "[90]"
-    assert all("/environment/lib/" in file for file in workers)
+    assert all("/environment/lib/" in file for file in workers_of(output))
