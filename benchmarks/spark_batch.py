@@ -122,7 +122,7 @@ def by_cores(bench, spark, folder, rounds):
 def stages(bench, spark, folder, rounds):
     """Where the time goes, and what crosses the network."""
     raw, rows = [], []
-    count = bench.pick(2_000_000, 400_000)
+    count = bench.pick(1_000_000, 400_000)
     for distribution, dims in (("independent", 3), ("anti-correlated", 4)):
         df = written(folder, spark, distribution, dims, count)
         plain = st.skyline(*axes(dims)).over(st.everything())
