@@ -151,11 +151,7 @@ class _Shown:
 
     def answer(self, answer: Any) -> None:
         """The answer has moved; it is shown with the numbers that come right after."""
-        if self.first is None:
-            self.first = monotonic()
-            timer = threading.Timer(min(self.seconds, threading.TIMEOUT_MAX), self.stop.set)
-            timer.daemon = True
-            timer.start()
+        self.first = self.first or monotonic()
         self.now = answer
 
     def beat(self, beat: Any) -> None:
@@ -165,6 +161,10 @@ class _Shown:
         self.kept += beat.kept
         self.bytes += beat.bytes
         self.batches += 1
+        if self.batches == 2:  # the first one was there to get things ready
+            timer = threading.Timer(min(self.seconds, threading.TIMEOUT_MAX), self.stop.set)
+            timer.daemon = True
+            timer.start()
         self.update()
 
     def update(self) -> None:

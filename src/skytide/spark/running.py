@@ -7,6 +7,7 @@ checkpoint is good: what was cut off is done again at the next start.
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import signal
@@ -345,11 +346,18 @@ def _forgotten() -> Iterator[str]:
 
 @contextmanager
 def _log(name: str) -> Iterator[Path]:
-    """A file for what Spark says; it stays if things went wrong."""
+    """A file for what Spark says; it stays if things went wrong and Spark said why."""
     safe = re.sub(r"[^A-Za-z0-9_-]+", "-", name)
-    file = Path(tempfile.mkstemp(prefix=f"skytide-{safe}-", suffix=".log")[1])
-    yield file
-    file.unlink(missing_ok=True)
+    opened, path = tempfile.mkstemp(prefix=f"skytide-{safe}-", suffix=".log")
+    os.close(opened)
+    file = Path(path)
+    well = False
+    try:
+        yield file
+        well = True
+    finally:
+        if well or not file.stat().st_size:
+            file.unlink()
 
 
 _OURS = re.compile(r"skytide\.errors\.\w+: (.*?)(?:\nHint: ([^\n]*))?\n", re.DOTALL)
@@ -362,7 +370,7 @@ def _stopped(what: str, error: Exception, log: Path | None = None) -> st.JobErro
     message, hint = ours[-1] if ours else (_first_line(told), "")
     if "\n  " in message:  # frames of a traceback between two of our errors
         message = message.partition("\n")[0]
-    place = f"all that Spark said is in {log}" if log else ""
+    place = f"all that Spark said is in {log}" if log and log.stat().st_size else ""
     return st.JobError(f"{what}: {message}", "; ".join(filter(None, [hint, place])))
 
 
