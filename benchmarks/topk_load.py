@@ -83,8 +83,8 @@ def default_of(n, k, s):
 class Slides:
     """An algorithm over the last n rows, its answer kept current at every slide."""
 
-    def __init__(self, name, values, n, k, s, ring=None):
-        self.live = ALGORITHMS[name].load()(1, k, True, n, s)
+    def __init__(self, name, values, n, k, s, make=None):
+        self.live = (make or ALGORITHMS[name].load())(1, k, True, n, s)
         self.values, self.n, self.s, self.seen = values, n, s, 0
         self.told = None
 
