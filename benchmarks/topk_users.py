@@ -103,7 +103,7 @@ def others(values, k, s, n):
 
 def measure(bench, kind, n, k, s):
     """Seconds a slide of each, in rounds; all must agree at the end of each round."""
-    rounds, slides = 3, {OURS: 200, ENGINE: 100, HEAP: 40}
+    rounds, slides = 3, {OURS: max(200, 20_000 // s), ENGINE: 100, HEAP: max(40, 2_000 // s)}
     most = max(slides.values())
     values = scores(kind, n + s * most * (rounds + 1))
     contenders = {

@@ -23,8 +23,8 @@ def xs(table: pa.Table) -> list[float]:
     ("window", "name"),
     [
         (st.last(1_000), "two-stacks-undo"),
-        (st.last(1_000, every=3), "two-stacks-undo"),
-        (st.last(1_000, every=4), "two-stacks-slides"),
+        (st.last(1_000, every=2), "two-stacks-undo"),
+        (st.last(1_000, every=3), "two-stacks-slides"),
         (st.last("1 hour", every="1 minute"), "two-stacks-undo"),
         (st.everything(), "two-stacks"),
         (st.last(1_000, history=True), "n12-of-n"),

@@ -91,14 +91,14 @@ def default_algorithm(query: Query) -> str:
 def _fastest_top(query: Query) -> str:
     """By measurement (``benchmarks/topk_map.py``): two stacks with an undo log are fastest, or near it.
 
-    Rows that end together are better undone together, which pays when a slide has more than k of them.
+    Rows that end together are better undone together, which pays when a slide has k of them or more.
     How many rows a slide of time has nobody knows.  Where no row ever ends there is nothing to undo.
     """
     window = query.window
     if isinstance(window, Everything):
         return "two-stacks"
     every = window.every if isinstance(window, LastRows) else 1
-    return "two-stacks-slides" if every > query.k else "two-stacks-undo"
+    return "two-stacks-slides" if 1 < every >= query.k else "two-stacks-undo"
 
 
 def any_length_algorithm(query: Query) -> str:

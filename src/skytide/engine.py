@@ -258,6 +258,9 @@ class Engine:
         if not ranks(self._algorithm):
             taken = self._algorithm.push(values, positions, labels)
             return taken
+        if positions[-1] - positions[0] >= len(positions):  # rows were left out by admission before
+            taken = self._algorithm.push(values, positions, labels)
+            return taken
         chosen = admitted(values[:, 0], self.query.k)
         taken = self._algorithm.push(values[chosen], positions[chosen], labels[chosen])
         return chosen[taken]

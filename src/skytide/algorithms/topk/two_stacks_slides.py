@@ -134,7 +134,7 @@ def go_on(
 def take_all(undo: Undo, scores: Floats, positions: Ints, start: int, stop: int) -> bool:
     """Offer rows that end together to the k best of the back; did any of them enter?"""
     back, moved = undo.back, False
-    step = -1 if scores[stop - 1] < scores[start] else 1
+    step = -1 if scores[stop - 1] <= scores[start] else 1  # of equal rows the younger first
     row = stop - 1 if step < 0 else start
     for _ in range(stop - start):
         if back.size[0] < undo.asked[0] or (
