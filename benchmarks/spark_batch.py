@@ -89,9 +89,9 @@ def by_cores(bench, spark, folder, rounds):
         return []
     raw, rows = [], []
     for distribution, dims, count in (
-        ("independent", 3, bench.pick(4_000_000, 800_000)),
-        ("independent", 6, bench.pick(1_000_000, 200_000)),
-        ("anti-correlated", 4, bench.pick(1_000_000, 200_000)),
+        ("independent", 3, bench.pick(24_000_000, 800_000)),
+        ("independent", 6, bench.pick(4_000_000, 200_000)),
+        ("anti-correlated", 4, bench.pick(4_000_000, 200_000)),
     ):
         df = written(folder, spark, distribution, dims, count)
         query = st.skyline(*axes(dims)).over(st.everything())

@@ -14,6 +14,8 @@ wait for its end while older ones count already, so
   clock stops once, at the newest row, so there are two slides only: what its last whole multiple of s
   covers, and the rest.
 
+Where nothing ever expires and the data stand still, older rows beat younger ones, too.
+
 Windows that keep their history need every row.  What a window lets go is one line in
 ``SEEN_TOGETHER``: there lifetimes (a row beats those that expire no later), moving objects and pairs
 (nothing) will have theirs.
@@ -29,6 +31,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from skytide.algorithms.static.sfs import skyline_sfs
 from skytide.algorithms.topk.admission import admitted
 from skytide.choices import default_algorithm
 from skytide.dominance import survivors
@@ -321,15 +324,19 @@ def _left(rows: Rows, query: Query, still: bool) -> Flags:
         for first, stop in together(ruler, end - start, labels, still):
             values = rows.values[start + first : start + stop]
             left = np.zeros(stop - first, np.bool_)
-            left[_survivors(query, values)] = True
+            left[_survivors(query, values, still)] = True
             kept[start + first : start + stop] = left
     return kept
 
 
-def _survivors(query: Query, values: npt.NDArray[np.float64]) -> Ints:
+def _survivors(query: Query, values: npt.NDArray[np.float64], still: bool) -> Ints:
     if isinstance(query.question, Top):
         return admitted(np.ascontiguousarray(values[:, 0]), query.k)
-    return survivors(values, query.k, query.ties == "newest")
+    newest = query.ties == "newest"
+    left = survivors(values, query.k, newest)
+    if still and isinstance(query.window, Everything):  # nothing expires: older rows beat as well
+        left = left[skyline_sfs(values[left], query.k, newest)]
+    return left
 
 
 Runs = Iterable[tuple[int, int]]

@@ -13,7 +13,6 @@ import pytest
 import skytide as st
 
 pytest.importorskip("pyspark")
-pytestmark = pytest.mark.slow
 
 SCHEMA = "x BIGINT, y DOUBLE, ts TIMESTAMP, key STRING, tags ARRAY<STRING>, number BIGINT"
 START = datetime(2024, 1, 1)
