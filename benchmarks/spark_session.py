@@ -47,12 +47,15 @@ def run(
     batches: int,
     warm: int = 2,
     sink: Callable[[Any, int], None] | None = None,
+    engines: int = 2,
     **source: Any,
 ) -> dict[str, Any]:
     """Run a stream of generated rows through ``make`` to a sink that keeps nothing.
 
-    The milliseconds of its micro-batches after the first ``warm``, and what was observed in the last.
+    ``engines``: the shuffle partitions; one is enough for a question of all rows.  Comes back with the
+    milliseconds of its micro-batches after the first ``warm``, and what was observed in the last.
     """
+    spark.conf.set("spark.sql.shuffle.partitions", engines)
     options = {"rows": rows * batches, "rowsPerBatch": rows, "partitions": 2, **source}
     stream = spark.readStream.format("skytide").options(**options).load()
     checkpoint = tempfile.mkdtemp()
