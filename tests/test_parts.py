@@ -14,18 +14,9 @@ from hypothesis import strategies as some
 import skytide as st
 from skytide import parts, pruning
 from skytide.parts import Merger, Part, split
+from small_questions import questions
 
 SECOND = 1_000_000_000
-
-
-@some.composite
-def questions(draw: Any) -> Any:
-    k = draw(some.integers(1, 3))
-    preferences = [st.low("x"), st.high("y")][: draw(some.integers(1, 2))]
-    ties = draw(some.sampled_from(["all", "newest"]))
-    return draw(
-        some.sampled_from([st.skyband(k, *preferences, ties=ties), st.top(k, preferences[0])])
-    )
 
 
 @some.composite
