@@ -37,12 +37,21 @@ from skytide.choices import default_algorithm
 from skytide.dominance import survivors
 from skytide.errors import SchemaError, did_you_mean
 from skytide.keys import key_codes, key_order, order_of_age, segments, sorted_order
-from skytide.packs import Pack, merged, split_by_key
+from skytide.packs import PLACE, Pack, merged, split_by_key
 from skytide.query import Everything, LastRows, LastTime, Query, Top
 from skytide.rows import REASONS, Batch, Reader
 from skytide.slides import Ruler, ruler_of
 
-__all__ = ["REASONS", "Key", "Pack", "Pruner", "in_order_of_time", "merged", "split_by_key"]
+__all__ = [
+    "PLACE",
+    "REASONS",
+    "Key",
+    "Pack",
+    "Pruner",
+    "in_order_of_time",
+    "merged",
+    "split_by_key",
+]
 
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]

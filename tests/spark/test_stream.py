@@ -140,6 +140,19 @@ def test_bad_rows_are_counted_and_shown_when_asked(spark: Any, tmp_path: Any) ->
     assert metrics["skytide_out"]["rejected"] == 2
 
 
+def test_a_key_may_have_a_name_that_packs_use(spark: Any, tmp_path: Any) -> None:
+    stream, rows = Stream(spark, tmp_path), made(1, 20)
+    stream.write(rows, partitions=2)
+    renamed = stream.source().withColumnRenamed("key", "_part")
+    query = st.skyline(st.low("x")).over(st.last(5))
+    stream.run(query.per("_part").changes(renamed, order_by="number"))
+    live = query.per("key").open()
+    live.push(pa.Table.from_pylist(rows))
+    assert numbers(st.fold(stream.told)) == numbers(live.answer())
+    with pytest.raises(st.SchemaError, match="'_place', a name that skytide needs"):
+        query.changes(stream.source().withColumnRenamed("key", "_place"))
+
+
 def test_what_is_wrong_is_said_before_the_stream_starts(spark: Any, tmp_path: Any) -> None:
     stream = spark.readStream.schema(SCHEMA).parquet(str(tmp_path))
     with pytest.raises(st.SchemaError, match='no column "prize"'):

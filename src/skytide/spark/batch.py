@@ -42,6 +42,9 @@ from skytide.spark.packing import (
     ROWS,
     SURVIVORS,
     TIME,
+    arrow_schema,
+    names_of,
+    observed,
     part_of_task,
 )
 
@@ -77,13 +80,7 @@ def batch_answer(
         names = [F.col("`" + name.replace("`", "``") + "`") for name in query.keys]
         df = df.withColumn(BUCKET, F.pmod(F.hash(*names), F.lit(asked.buckets)))
     wire = df.mapInArrow(_pruned(asked), WIRE)
-    wire = wire.observe(
-        "skytide_in" if counts is None else counts,
-        F.sum(ROWS).alias("rows"),
-        F.sum(KEPT).alias("kept"),
-        F.sum(REJECTED).alias("rejected"),
-        F.sum(F.length(PACK)).alias("bytes"),
-    )
+    wire = observed(wire, "skytide_in" if counts is None else counts)
     if not query.keys:
         neighbours = F.floor(F.col(PART) / FAN_IN)
         wire = _sorted(wire.repartition(neighbours)).mapInArrow(_merged(asked), WIRE)
@@ -107,14 +104,8 @@ class _Asked(NamedTuple):
 
 def _asked(query: st.Query, df: Any, order_by: str | Sequence[str] | None, rejects: bool) -> _Asked:
     """What is asked; everything that can be known to be wrong is refused here."""
-    columns = (order_by,) if isinstance(order_by, str) else tuple(order_by or ())
-    arrow = df.sparkSession.createDataFrame([], df.schema).toArrow().schema
-    clash = [name for name in (BUCKET, "_place", REASONS) if name in arrow.names]
-    if clash:
-        raise st.SchemaError(
-            f"the rows have a column {clash[0]!r}, a name that skytide needs for itself",
-            "rename it",
-        )
+    columns = names_of(order_by)
+    arrow = arrow_schema(df, (BUCKET, REASONS))
     query = standing(query)
     Pruner(query, arrow, columns, still=True)
     schema = df.schema

@@ -2,7 +2,7 @@
 
 | column | what |
 |---|---|
-| the keys, or `_group` | whose rows |
+| `_group0`, ... | the key: whose rows |
 | `_part` | the partition of the source: the order of the packs of a micro-batch |
 | `_kind` | `rows` or `rejects` |
 | `_pack` | the survivors, or the rejects, as an Arrow stream |
@@ -19,10 +19,11 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark import TaskContext
+from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
-from skytide import Query
-from skytide.pruning import Pack, Pruner, split_by_key
+import skytide as st
+from skytide.pruning import PLACE, Pack, Pruner, split_by_key
 
 GROUP, PART, KIND, PACK, TIME = "_group", "_part", "_kind", "_pack", "_time"
 ROWS, KEPT, REJECTED = "_rows", "_kept", "_rejected"
@@ -32,22 +33,50 @@ SURVIVORS, REJECTS, CLOCK = "rows", "rejects", "clock"
 Batches = Iterator[pa.RecordBatch]
 
 
-def group_columns(query: Query) -> list[str]:
-    """The columns that the packs of one key share.
+def names_of(columns: str | Sequence[str] | None) -> tuple[str, ...]:
+    """One column, several or none, as a tuple.
 
-    >>> import skytide as st
-    >>> group_columns(st.skyline(st.low("price")).over(st.last(9)))
-    ['_group']
+    >>> names_of("ts"), names_of(["ts", "id"]), names_of(None)
+    (('ts',), ('ts', 'id'), ())
     """
-    return list(query.keys) or [GROUP]
+    return (columns,) if isinstance(columns, str) else tuple(columns or ())
 
 
-def packed_schema(query: Query, schema: T.StructType) -> T.StructType:
+def arrow_schema(rows: Any, reserved: Sequence[str]) -> pa.Schema:
+    """What the rows of a DataFrame look like to Arrow; refused if they use names that we need."""
+    schema = rows.sparkSession.createDataFrame([], rows.schema).toArrow().schema
+    clash = [name for name in (*reserved, PLACE) if name in schema.names]
+    if clash:
+        raise st.SchemaError(
+            f"the rows have a column {clash[0]!r}, a name that skytide needs for itself",
+            "rename it",
+        )
+    return schema
+
+
+def observed(packs: Any, metrics: Any) -> Any:
+    """Packs whose rows and bytes are counted, under a name or in an ``Observation``."""
+    return packs.observe(
+        metrics,
+        F.sum(ROWS).alias("rows"),
+        F.sum(KEPT).alias("kept"),
+        F.sum(REJECTED).alias("rejected"),
+        F.sum(F.length(PACK)).alias("bytes"),
+    )
+
+
+def group_columns(query: st.Query) -> list[str]:
+    """The columns that the packs of one key share: numbered, so that no name of a key matters.
+
+    >>> group_columns(st.skyline(st.low("price")).over(st.last(9)).per("symbol", "a.b"))
+    ['_group0', '_group1']
+    """
+    return [f"{GROUP}{number}" for number in range(max(1, len(query.keys)))]
+
+
+def packed_schema(query: st.Query, schema: T.StructType) -> T.StructType:
     """The columns of packs of such rows."""
-    if query.keys:
-        keys = [schema[name] for name in query.keys]
-    else:
-        keys = [T.StructField(GROUP, T.IntegerType())]
+    kinds = [schema[name].dataType for name in query.keys] or [T.IntegerType()]
     fixed = [
         T.StructField(PART, T.IntegerType()),
         T.StructField(KIND, T.StringType()),
@@ -55,11 +84,11 @@ def packed_schema(query: Query, schema: T.StructType) -> T.StructType:
         T.StructField(TIME, T.TimestampType()),
         *(T.StructField(name, T.LongType()) for name in (ROWS, KEPT, REJECTED)),
     ]
-    return T.StructType([*keys, *fixed])
+    return T.StructType([*map(T.StructField, group_columns(query), kinds), *fixed])
 
 
 def packer(
-    query: Query,
+    query: st.Query,
     schema: pa.Schema,
     order_by: Sequence[str] = (),
     rejects: bool = False,
@@ -95,7 +124,7 @@ def part_of_task() -> int:
 class _Packs:
     """The packs of a partition, as they become a batch of rows."""
 
-    def __init__(self, query: Query, schema: pa.Schema, part: int) -> None:
+    def __init__(self, query: st.Query, schema: pa.Schema, part: int) -> None:
         self._query, self._part = query, part
         self._keys = [schema.field(name) for name in query.keys]
         self._tables: list[pa.Table] = []
@@ -135,12 +164,12 @@ class _Packs:
             pa.array(times, pa.timestamp("us", "UTC")),
             *(pa.array(column, pa.int64()) for column in counts),
         ]
-        names = [field.name for field in self._keys] or [GROUP]
-        names += [PART, KIND, PACK, TIME, ROWS, KEPT, REJECTED]
+        names = [*group_columns(self._query), PART, KIND, PACK, TIME, ROWS, KEPT, REJECTED]
         yield from pa.table(columns, names=names).to_batches()
 
 
 __all__ = [
     "CLOCK", "GROUP", "KEPT", "KIND", "PACK", "PART", "REJECTED", "REJECTS", "ROWS", "SURVIVORS",
-    "TIME", "group_columns", "packed_schema", "packer", "part_of_task",
+    "TIME", "arrow_schema", "group_columns", "names_of", "observed", "packed_schema", "packer",
+    "part_of_task",
 ]  # fmt: skip

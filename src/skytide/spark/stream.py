@@ -17,12 +17,11 @@ import skytide as st
 from skytide.pruning import REASONS, Pruner
 from skytide.spark.keeper import Asked
 from skytide.spark.packing import (
-    KEPT,
-    PACK,
-    REJECTED,
-    ROWS,
     TIME,
+    arrow_schema,
     group_columns,
+    names_of,
+    observed,
     packed_schema,
     packer,
 )
@@ -48,18 +47,12 @@ def stream_changes(
     See :meth:`skytide.Query.changes`.  ``name`` is the first half of the names of its observed
     metrics, ``_in`` and ``_out`` the second.
     """
-    columns = (order_by,) if isinstance(order_by, str) else tuple(order_by or ())
+    columns = names_of(order_by)
     asked = Asked(query, columns, last, between, k, algorithm)
     arrow = _checked(asked, stream)
     schema = packed_schema(query, stream.schema)
     packs = stream.mapInArrow(packer(query, arrow, columns, rejects), schema)
-    packs = packs.observe(
-        f"{name}_in",
-        F.sum(ROWS).alias("rows"),
-        F.sum(KEPT).alias("kept"),
-        F.sum(REJECTED).alias("rejected"),
-        F.sum(F.length(PACK)).alias("bytes"),
-    )
+    packs = observed(packs, f"{name}_in")
     if asked.timed:
         packs = packs.withWatermark(TIME, watermark)
     told = packs.groupBy(*group_columns(query)).transformWithState(
@@ -79,15 +72,10 @@ def _count(name: str, kind: str) -> Any:
 
 def _checked(asked: Asked, stream: Any) -> pa.Schema:
     """What the rows look like to Arrow; everything that can be known to be wrong is refused here."""
-    empty = stream.sparkSession.createDataFrame([], stream.schema).toArrow()
-    clash = [name for name in OURS if name in empty.schema.names]
-    if clash:
-        raise st.SchemaError(
-            f"the rows have a column {clash[0]!r}, a name that changes bear themselves", "rename it"
-        )
-    Pruner(asked.query, empty.schema, asked.order_by)
+    schema = arrow_schema(stream, OURS)
+    Pruner(asked.query, schema, asked.order_by)
     asked.watch(asked.open())
-    return empty.schema
+    return schema
 
 
 def _told_schema(asked: Asked, rows: T.StructType) -> T.StructType:
