@@ -136,13 +136,18 @@ def interleaved(
     contenders: dict[str, Callable[[], Any]],
     rounds: int,
     clock: Callable[[], float] = time.thread_time,
+    before: Callable[[str], Any] = lambda name: None,
 ) -> Times:
-    """The seconds of every contender in every round; they take turns, in changing order."""
+    """The seconds of every contender in every round; they take turns, in changing order.
+
+    ``before`` is called with the name of each whose turn it is, and not timed.
+    """
     times: Times = {name: [] for name in contenders}
     names = list(contenders)
     for turn in range(rounds):
         order = names if turn % 2 == 0 else names[::-1]
         for name in order:
+            before(name)
             times[name].append(cost(contenders[name], clock))
     return times
 

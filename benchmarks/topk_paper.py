@@ -100,7 +100,7 @@ def main():
     table(bench, "Table 6: candidates, on average", runs, load.ALL, kept)
     table(bench, "Table 8: memory, KB", runs, load.ALL, size)
     targets(bench, runs)
-    names = ("two-stacks-undo", "two-stacks-slides", "two-stacks", "sap-enhanced", "mintopk")
+    names = ("two-stacks-linked", "two-stacks-culled", "two-stacks", "sap-enhanced", "mintopk")
     fast = measure(streams, fast_points_of(bench), names, rows)
     table(bench, "Table 5, high speed: ns a row", fast, names, load.ns)
     table(bench, "Table 7, high speed: candidates", fast, names, kept)

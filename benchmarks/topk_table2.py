@@ -23,7 +23,11 @@ def cost(name, m, values, rows, rounds):
     made = ALGORITHMS[name].load()
     fixed = type(made.__name__, (made,), {"partitions": m})
     feed = load.Slides(name, values, N, K, S, make=fixed).fill()
-    return [1e9 * h.cost(lambda: feed.each(rows)) / rows for _ in range(rounds)]
+    costs = []
+    for _ in range(rounds):
+        feed.prepare(rows)
+        costs.append(1e9 * h.cost(feed.read) / rows)
+    return costs
 
 
 def main():

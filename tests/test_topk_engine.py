@@ -22,11 +22,12 @@ def xs(table: pa.Table) -> list[float]:
 @pytest.mark.parametrize(
     ("window", "name"),
     [
-        (st.last(1_000), "two-stacks-undo"),
-        (st.last(1_000, every=2), "two-stacks-undo"),
-        (st.last(1_000, every=3), "two-stacks-slides"),
-        (st.last("1 hour", every="1 minute"), "two-stacks-undo"),
-        (st.everything(), "two-stacks"),
+        (st.last(1_000), "two-stacks-linked"),
+        (st.last(1_000, every=2), "two-stacks-linked"),
+        (st.last(1_000, every=5), "two-stacks-linked"),
+        (st.last(1_000, every=6), "two-stacks-culled"),
+        (st.last("1 hour", every="1 minute"), "two-stacks-linked"),
+        (st.everything(), "two-stacks-linked"),
         (st.last(1_000, history=True), "n12-of-n"),
     ],
 )
@@ -41,15 +42,16 @@ def test_a_shorter_window_is_refused_with_the_algorithm_that_can() -> None:
     live.push(rows)
     for ask in (live.answer, live.watch):
         with pytest.raises(
-            st.QueryError, match=r'two-stacks-slides answers for .*\n.*algorithm="k-skyband"'
+            st.QueryError,
+            match=r'two-stacks-culled answers for .*\n.*algorithm="two-stacks-linked"',
         ):
             ask(last=10)
-    able = query.open(algorithm="k-skyband")
+    able = query.open(algorithm="two-stacks-linked")
     able.push(rows)
     assert xs(able.answer(last=10, k=2)) == [99, 98]
 
 
-@pytest.mark.parametrize("name", ["k-skyband", "two-stacks-undo"])
+@pytest.mark.parametrize("name", ["k-skyband", "two-stacks-linked"])
 def test_standing_watches_of_their_own_n_and_k(name: str) -> None:
     live = BEST.over(st.last(100)).open(algorithm=name)
     watch = live.watch(last=5, k=1)

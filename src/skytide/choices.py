@@ -54,8 +54,8 @@ ALGORITHMS = {
         Algorithm("mintopk", "topk.mintopk:MinTopK", "predicted results, lower-bound pointers"),
         Algorithm("sma", "topk.sma:SMA", "a grid, the 2 k best rows, recomputation"),
         Algorithm("two-stacks", "topk.two_stacks:TwoStacks", "suffix top-k lists of slides"),
-        Algorithm("two-stacks-undo", "topk.two_stacks_undo:TwoStacksUndo", "and an undo log"),
-        Algorithm("two-stacks-slides", "topk.two_stacks_slides:TwoStacksSlides", "of whole slides"),
+        Algorithm("two-stacks-linked", "topk.two_stacks_linked:TwoStacksLinked", "of linked rows"),
+        Algorithm("two-stacks-culled", "topk.two_stacks_linked:TwoStacksCulled", "of long slides"),
         Algorithm("lazy-heap", "topk.lazy_heap:LazyHeap", "two Python heaps with lazy deletion"),
         Algorithm("sap-enhanced", "topk.sap:SapEnhanced", "SAP, k-units by threshold"),
         Algorithm("sap-dynamic", "topk.sap:SapDynamic", "SAP, partitions by rank test"),
@@ -89,21 +89,19 @@ def default_algorithm(query: Query) -> str:
 
 
 def _fastest_top(query: Query) -> str:
-    """By measurement (``benchmarks/topk_map.py``): two stacks with an undo log are fastest, or near it.
+    """By measurement (``benchmarks/topk_map.py``): two stacks with a linked front.
 
-    Rows that end together are better undone together, which pays when a slide has k of them or more.
-    How many rows a slide of time has nobody knows.  Where no row ever ends there is nothing to undo.
+    Of rows that end together only the k best need be kept, which pays when a slide has 2 k of them or
+    more.  How many rows a slide of time has nobody knows.
     """
     window = query.window
-    if isinstance(window, Everything):
-        return "two-stacks"
     every = window.every if isinstance(window, LastRows) else 1
-    return "two-stacks-slides" if 1 < every >= query.k else "two-stacks-undo"
+    return "two-stacks-culled" if every >= 2 * query.k else "two-stacks-linked"
 
 
 def any_length_algorithm(query: Query) -> str:
     """The algorithm for a query that also answers for any part of the window."""
-    name = "k-skyband" if isinstance(query.question, Top) else "n-of-n"
+    name = "two-stacks-linked" if isinstance(query.question, Top) else "n-of-n"
     return "n12-of-n" if ALGORITHMS[name].refuses(query) else name
 
 
