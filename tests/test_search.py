@@ -11,7 +11,6 @@ from hypothesis import strategies as some
 from skytide.structures import search
 
 driver = numba.njit(nogil=True, error_model="numpy")
-scores = some.lists(some.sampled_from([-np.inf, 0.0, 1.0, 2.0, np.inf]), max_size=70)
 
 
 @driver
@@ -40,11 +39,21 @@ def test_first_after(labels: list[int], data: some.DataObject) -> None:
 
 @pytest.mark.kernels
 @settings(deadline=None)
-@given(scores, some.data())
-def test_first_up_to_and_last_under(values: list[float], data: some.DataObject) -> None:
-    stop = data.draw(some.integers(0, len(values)))
+@given(
+    rows=some.integers(0, 70),
+    others=some.dictionaries(
+        some.integers(0, 69), some.sampled_from([-np.inf, 0.0, 1.0, np.inf]), max_size=3
+    ),
+    data=some.data(),
+)
+def test_first_up_to_and_last_under(
+    rows: int, others: dict[int, float], data: some.DataObject
+) -> None:
+    values = np.array([others.get(i, 2.0) for i in range(rows)], np.float64)
+    stop = data.draw(some.integers(0, rows))
     start, bar = data.draw(some.integers(0, stop)), data.draw(some.sampled_from([0.0, 1.0, np.inf]))
-    array, rows = np.array(values, np.float64), range(start, stop)
-    assert first_up_to(array, start, stop, bar) == next((i for i in rows if values[i] <= bar), stop)
-    last = next((i for i in reversed(rows) if values[i] < bar), start - 1)
-    assert last_under(array, start, stop, bar) == last
+    stretch = range(start, stop)
+    first = next((i for i in stretch if values[i] <= bar), stop)
+    assert first_up_to(values, start, stop, bar) == first
+    last = next((i for i in reversed(stretch) if values[i] < bar), start - 1)
+    assert last_under(values, start, stop, bar) == last

@@ -84,10 +84,10 @@ def best_of(scores: Any, window: range, k: int) -> list[int]:
 
 
 @pytest.mark.kernels
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=200 if JIT else 30, deadline=None)
 @given(
     scores=some.lists(some.integers(0, 3).map(float), min_size=1, max_size=60),
-    cuts=some.lists(some.integers(0, 60), max_size=3),
+    cuts=some.lists(some.integers(0, 60) | some.sampled_from([1, 2, 3, 21, 22, 41]), max_size=3),
     k=some.integers(1, 5),
     trend=some.sampled_from([0.0, 0.2, -0.2]),
 )
@@ -107,6 +107,16 @@ def test_a_slide_of_many_rows_that_comes_in_pieces(
             live.check()
             window = range(max(0, start + every - 40), last)
             assert says(live.answer(40)) == best_of(values, window, k)
+
+
+@pytest.mark.kernels
+def test_equal_to_rows_of_the_slide_that_came_in_before() -> None:
+    live, labels = MinTopK(1, 3, True, 20, 20), np.arange(1, 9)
+    live.advance(20)
+    scores = np.array([[0.0], [0.0], [0.0], [0.0], [1.0], [5.0], [5.0], [5.0]])
+    live.push(scores[:2], labels[:2], labels[:2])
+    live.push(scores[2:], labels[2:], labels[2:])
+    assert says(live.answer(20)) == [2, 3, 4]
 
 
 LONG = {
