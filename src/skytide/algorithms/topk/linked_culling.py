@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from skytide.algorithms.sliding.protocol import Floats, Ints
-from skytide.algorithms.topk.admission import first_at_most, kth_best
+from skytide.algorithms.topk.admission import kth_best
 from skytide.algorithms.topk.linked_log import write_down
 from skytide.algorithms.topk.linked_state import EVERY, LENGTH, LOG, K, Linked, bar_of, offer
-from skytide.algorithms.topk.slides import end, first_after
+from skytide.algorithms.topk.slides import end
 from skytide.kernel import inlined
+from skytide.structures.search import first_after, first_up_to
 
 MANY = 64
 """Of 64 k rows in random order some 7 k are kept, which costs about what keeping all does."""
@@ -54,9 +55,9 @@ def take_best(s: Linked, scores: Floats, positions: Ints, labels: Ints, row: int
     early = early_bar(scores, stop, k, bar)
     while row < stop and s.sizes[LOG] < s.log.scores.shape[0]:
         if row < last:
-            row = first_at_most(scores, row, last, early)
+            row = first_up_to(scores, row, last, early)
         if row >= last:
-            row = first_at_most(scores, row, stop, bar)
+            row = first_up_to(scores, row, stop, bar)
         if row < stop:
             write_down(s.log, s.sizes, scores, positions, labels, row, row + 1)
             if scores[row] <= bar_of(s):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from skytide.algorithms.topk.admission import kth_best, last_under
+from skytide.algorithms.topk.admission import kth_best
 from skytide.algorithms.topk.linked_state import (
     AGE,
     CHOSEN,
@@ -24,6 +24,7 @@ from skytide.kernel import inlined, part
 from skytide.structures import sorted_blocks
 from skytide.structures.blocks import Floats, Ints
 from skytide.structures.merge_sort import sort
+from skytide.structures.search import last_under
 from skytide.structures.sorted_blocks import ROWS
 
 NEED_LOG, NEED_FRONT = 1, 2
@@ -72,7 +73,7 @@ def thinned(s: Linked, start: int) -> bool:
             move(log, row, free)
         if filled == 2 * k:
             bar, filled, known = kth_best(best, filled, k), k, True
-        row = last_under(log.scores, row, low, bar, 1.0) if known else row - 1
+        row = last_under(log.scores, low, row, bar) if known else row - 1
     left = sizes[LOG] - free
     if free > 0:
         for i in range(left):

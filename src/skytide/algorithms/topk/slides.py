@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from skytide.kernel import inlined, part
-from skytide.structures.blocks import Ints
+from skytide.kernel import part
 
 
 @part
@@ -18,23 +17,6 @@ def end(label: int, length: int, every: int) -> int:
     """The first multiple of ``every`` at which the row counts no more: with ``length`` 5 and
     ``every`` 3 it is 9 for label 4, and 12 for 5."""
     return -(-(label + length) // every) * every
-
-
-@inlined
-def first_after(labels: Ints, start: int, label: int) -> int:
-    """The first row from ``start`` on with a greater label: O(log of how far that is)."""
-    low, step, rows = start, 1, labels.shape[0]
-    while low + step <= rows and labels[low + step - 1] <= label:
-        low += step
-        step *= 2
-    high = min(low + step, rows + 1) - 1
-    while low < high:
-        middle = (low + high) // 2
-        if labels[middle] <= label:
-            low = middle + 1
-        else:
-            high = middle
-    return low
 
 
 def refuse_other_questions(name: str, dims: int, newest: bool) -> None:

@@ -39,7 +39,6 @@ import numpy as np
 
 from skytide.algorithms.sliding.kept import enlarged
 from skytide.algorithms.sliding.protocol import Floats, Ints
-from skytide.algorithms.topk.admission import first_at_most
 from skytide.algorithms.topk.linked_culling import end_of_slide, is_culled, take_best
 from skytide.algorithms.topk.linked_log import NEED_LOG, next_to_leave, slide, thinned, write_down
 from skytide.algorithms.topk.linked_state import (
@@ -59,10 +58,10 @@ from skytide.algorithms.topk.linked_state import (
     worst,
 )
 from skytide.algorithms.topk.ranking import NEVER, ROW, TURN, Ranking, bytes_of, start_of
-from skytide.algorithms.topk.slides import first_after
 from skytide.kernel import inlined, kernel, part
 from skytide.structures.merge_sort import empty_sorting
 from skytide.structures.scored import Scored
+from skytide.structures.search import first_after, first_up_to
 from skytide.structures.sorted_blocks import empty_blocks
 
 
@@ -199,7 +198,7 @@ def go_on(
             if scores[row] <= bar:
                 hit = row
             elif hit <= row:
-                hit = first_at_most(scores, row + 1, min(rows, row + room), bar)
+                hit = first_up_to(scores, row + 1, min(rows, row + room), bar)
             if hit == rows or labels[hit] > clock:
                 break
             stop = hit + 1
@@ -259,7 +258,7 @@ def go_by_slides(
 def take_all(
     s: Linked, scores: Floats, positions: Ints, labels: Ints, row: int, stop: int, hit: int
 ) -> bool:
-    """Write rows down, and offer to the back those that reach its bar, from ``hit`` on; does R change?"""
+    """Write rows down, and offer to the back, from ``hit`` on, what reaches its bar; does R change?"""
     write_down(s.log, s.sizes, scores, positions, labels, row, stop)
     moved = False
     while hit < stop:
@@ -268,7 +267,7 @@ def take_all(
             moved |= offer(s, scores[hit], positions[hit])
             hit += 1
         else:
-            hit = first_at_most(scores, hit, stop, bar)
+            hit = first_up_to(scores, hit, stop, bar)
     return moved
 
 
