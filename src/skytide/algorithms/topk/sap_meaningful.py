@@ -41,7 +41,7 @@ from skytide.algorithms.topk.sap_state import (
     place,
     rho,
 )
-from skytide.algorithms.topk.sap_unit import any_at_most
+from skytide.algorithms.topk.sap_unit import count_at_most
 from skytide.algorithms.topk.slides import end
 from skytide.kernel import inlined, part
 from skytide.structures import savl, scored
@@ -129,7 +129,7 @@ def _scan_some(s: Sap, lane: int, unit: int) -> int:
     high = job[lane, JOB_ROW]
     low = max(0, high - STRIDE)
     job[lane, JOB_ROW] = low
-    if any_at_most(s.rows.scores, first + low, first + high, _bar(s, lane)):
+    if count_at_most(s.rows.scores, first + low, first + high, _bar(s, lane)) > 0:
         for row in range(first + high - 1, first + low - 1, -1):
             if s.rows.scores[row] <= _bar(s, lane):
                 _consider(s, lane, unit, row)

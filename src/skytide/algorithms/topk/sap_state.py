@@ -26,15 +26,15 @@ from skytide.structures.savl import NONE, Savl
 from skytide.structures.scored import Scored, better
 
 STRIDE = 256
-"""Scores compared at one go."""
+"""Scores of a scan compared at one go."""
 
 # What ``asked`` holds.
 K, LENGTH, EVERY, KIND, ZETA, LIMIT, DELAY, STACKS, PARTITIONS, CULLS = range(10)
 EQUAL, DYNAMIC, ENHANCED = range(3)  # of KIND
 
 # What ``tau`` holds: the score that a row must reach to be collected; that of the unit before; the
-# score that it must reach to be stored.
-TAU, LAST, SIGMA = range(3)
+# score that it must reach to be stored; one that about ζ rows of a slide reached of late.
+TAU, LAST, SIGMA, GUESS = range(4)
 
 # What ``n`` holds: sizes and places; of the unit coming in and the oldest; of the youngest partition
 # and the oldest; counts of what was done; of the unit and the slide coming in.

@@ -52,7 +52,13 @@ from skytide.algorithms.topk.sap_state import (
     place,
     worst_position,
 )
-from skytide.algorithms.topk.sap_unit import arrive_spotted, lacks_room, settle, take
+from skytide.algorithms.topk.sap_unit import (
+    arrive_spotted,
+    lacks_room,
+    look_ahead,
+    settle,
+    take,
+)
 from skytide.kernel import inlined, kernel, part
 from skytide.structures import savl
 
@@ -79,20 +85,22 @@ def feed(
             return need
         start, stop = start_of(clock, s.asked[LENGTH]), _first_after(labels, done[ROW], clock)
         while done[ROW] < stop:
-            need, took = 0, 1
-            if labels[done[ROW]] > start:
-                need = _make_room(s, labels[done[ROW]])
-                if need:
-                    return need
-                took = min(CHUNK, stop - done[ROW])
-                last = min(s.n[UNIT_END], s.n[CULLED])
-                if labels[done[ROW] + took - 1] > last:
-                    took = _first_after(labels, done[ROW], last) - done[ROW]
+            if labels[done[ROW]] <= start:
+                done[ROW] += 1
+                continue
+            need = _make_room(s, labels[done[ROW]])
+            if need:
+                return need
+            end = _end_of_part(s, labels, done[ROW], stop)
+            if s.asked[CULLS] == 1:
+                look_ahead(s, scores, done[ROW], end)
+            while done[ROW] < end:
+                took = min(CHUNK, end - done[ROW])
                 need = _lacks(s, took)
                 if need:
                     return need
                 take(s, scores, positions, labels, done[ROW], done[ROW] + took)
-            done[ROW] += took
+                done[ROW] += took
         if s.asked[CULLS] == 1 and s.n[OPEN] == 1:
             arrive_spotted(s)
         need = settle(s)
@@ -100,6 +108,15 @@ def feed(
             return need
         told[turn] = worst_position(s)
     return 0
+
+
+@inlined
+def _end_of_part(s: Sap, labels: Ints, start: int, stop: int) -> int:
+    """Where the unit or, if slides are culled, the slide ends that the first row belongs to."""
+    if s.asked[LENGTH] == 0:
+        return min(start + CHUNK, stop)
+    last = min(s.n[UNIT_END], s.n[CULLED])
+    return stop if labels[stop - 1] <= last else _first_after(labels, start, last)
 
 
 @inlined
