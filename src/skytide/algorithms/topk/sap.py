@@ -44,20 +44,26 @@ from skytide.algorithms.topk.sap_state import (
     NEEDLESS,
     OLDEST,
     OPEN,
+    OUT,
     PART,
     RESCANS,
     REST,
     RIGHT,
+    RISEN,
     ROWS,
     SCANNED,
     UNIT,
     Sap,
     candidates,
+    part_at,
     place,
+    unit_at,
 )
 from skytide.algorithms.topk.sap_window import feed
-from skytide.kernel import kernel
+from skytide.kernel import direct, kernel, rows_for_kernels
 from skytide.structures import savl
+
+_feed = direct(feed)
 
 
 def zeta_of(k: int) -> int:
@@ -121,13 +127,11 @@ class SapEnhanced(Ranking):
         """``partitions`` and ``units`` in the window; how often M was built, rows ``scanned`` for it;
         how often C was merged, and a guess of τ proved wrong."""
         s = self._state
-        n = s.n
-        collected = min(self._k, int(n[BEST] + n[REST]))
+        n, found = s.n, int(meaningful(s))
+        collected = min(self._k, int(n[BEST] + n[REST] + n[RISEN]))
         return {
-            "candidates": int(n[LEFT] + len(s.kept.scores) - n[RIGHT])
-            + collected
-            + int(meaningful(s)),
-            "meaningful": int(meaningful(s)),
+            "candidates": int(n[LEFT] + len(s.kept.scores) - n[RIGHT]) + collected + found,
+            "meaningful": found,
             "partitions": int(n[PART] - n[FRONT] + 1),
             "units": int(n[UNIT] - n[OLDEST]),
             "builds": int(n[BUILDS]),
@@ -150,8 +154,11 @@ class SapEnhanced(Ranking):
         upper = rank_sum_bounds(self._k, zeta) if self._k <= 10 else np.zeros(1)
         return empty_state(np.array(asked, np.int64), upper)
 
-    def _feed(self, *arrays: Any) -> int:
-        return feed(self._state, *arrays)
+    def _feed(
+        self, scores: Floats, positions: Ints, labels: Ints, clocks: Ints, *told: Ints
+    ) -> int:
+        rows = rows_for_kernels(scores, positions, labels)
+        return _feed(self._state, *rows, np.ascontiguousarray(clocks, np.int64), *told)
 
     def _grow(self, need: int) -> None:
         self._state = grown(self._state, need)
@@ -192,9 +199,12 @@ def answer(s: Sap) -> Ints:
         if s.kept.labels[i] > s.n[BAR]:
             out[found] = s.kept.positions[i]
             found += 1
-    first = s.units.first[s.n[UNIT] % s.units.first.shape[0]]
+    first = s.units.first[unit_at(s, s.n[UNIT])]
     for i in range(s.n[BEST]):
         out[found] = s.rows.positions[first - s.best.rows[i]]
+        found += 1
+    for i in range(s.n[OUT], s.n[RISEN]):
+        out[found] = s.rows.positions[first + s.rising.rows[i]]
         found += 1
     return out
 
@@ -204,9 +214,9 @@ def held(s: Sap) -> Ints:
     """The positions of all rows that are needed, some twice."""
     n, out, found = s.n, np.empty(s.n[ROWS] + candidates(s), np.int64), 0
     for unit in range(n[OLDEST], n[UNIT] + n[OPEN]):
-        at = unit % s.units.first.shape[0]
+        at = unit_at(s, unit)
         closed = unit < n[UNIT]
-        number = s.units.part[at] % s.parts.state.shape[0]
+        number = part_at(s, s.units.part[at])
         if closed and s.parts.state[number] == NEEDLESS:
             continue
         for row in range(s.units.first[at], s.units.end[at] if closed else n[ROWS]):

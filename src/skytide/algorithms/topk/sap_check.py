@@ -29,10 +29,12 @@ from skytide.algorithms.topk.sap_state import (
     LOADED,
     OLDEST,
     OPEN,
+    OUT,
     PART,
     RAW,
     REST,
     RIGHT,
+    RISEN,
     ROWS,
     STACKS,
     TAU,
@@ -68,10 +70,13 @@ def entries(s: Sap, start: int, stop: int) -> list[Row]:
 
 
 def collected(s: Sap, name: str) -> list[Row]:
-    """The rows of one of the heaps of the unit coming in."""
-    heap, sign, size = (s.best, -1, s.n[BEST]) if name == "best" else (s.rest, 1, s.n[REST])
-    first = s.units.first[s.n[UNIT] % len(s.units.first)]
-    return [raw(s, first + sign * heap.rows[i]) for i in range(size)]
+    """What is collected of the unit coming in: what is in R, the best, or the rest."""
+    first, out = s.units.first[s.n[UNIT] % len(s.units.first)], int(s.n[OUT])
+    if name == "best":
+        rows = [*-s.best.rows[: s.n[BEST]], *s.rising.rows[out : s.n[RISEN]]]
+    else:
+        rows = [*s.rest.rows[: s.n[REST]], *s.rising.rows[:out]]
+    return [raw(s, first + row) for row in rows]
 
 
 def raw(s: Sap, row: int) -> Row:
@@ -125,8 +130,10 @@ def check_unit(s: Sap) -> None:
     n = s.n
     inside = collected(s, "best") + collected(s, "rest")
     assert len(inside) == len(set(inside)) < s.asked[LIMIT]
+    first = s.units.first[n[UNIT] % len(s.units.first)]
+    rising = [raw(s, first + row) for row in s.rising.rows[: n[RISEN]]]
+    assert rising == sorted(rising, reverse=True)
     if n[OPEN] and not s.asked[CULLS]:
-        first = s.units.first[n[UNIT] % len(s.units.first)]
         rows = [raw(s, row) for row in range(first, n[ROWS])]
         assert {row for row in rows if row[0] < s.tau[TAU]} <= set(inside)
 

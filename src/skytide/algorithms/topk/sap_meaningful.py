@@ -38,8 +38,10 @@ from skytide.algorithms.topk.sap_state import (
     K,
     Sap,
     candidates,
+    part_at,
     place,
     rho,
+    unit_at,
 )
 from skytide.algorithms.topk.sap_unit import count_at_most
 from skytide.algorithms.topk.slides import end
@@ -62,7 +64,7 @@ EVERYTHING = 1 << 62
 @part
 def begin_partition(s: Sap, number: int) -> None:
     """Start to scan a whole partition; or find that it need not be (Lemma 1)."""
-    at = number % s.parts.state.shape[0]
+    at = part_at(s, number)
     dominated = rho(s, number)
     if dominated >= s.asked[K] or s.parts.sizes[at] <= s.asked[K]:
         s.parts.state[at] = NEEDLESS
@@ -103,11 +105,11 @@ def scan(s: Sap, lane: int, budget: int) -> int:
     """Scan up to so many rows, or a few more; what is lacking, or 0 with all done or gone."""
     job, scanned = s.jobs, 0
     while scanned < budget and job[lane, JOB_UNIT] >= job[lane, JOB_STOP]:
-        unit = job[lane, JOB_UNIT] % s.units.first.shape[0]
+        unit = unit_at(s, job[lane, JOB_UNIT])
         if job[lane, JOB_ROW] < 0:
             first = s.units.first[unit]
             job[lane, JOB_ROW] = 0 if _skipped(s, lane, unit) else s.units.end[unit] - first
-        if job[lane, GROUP] + STRIDE > s.slide.scores.shape[0]:
+        if 2 * (job[lane, GROUP] + STRIDE) > s.slide.scores.shape[0]:  # to sort in
             return NEED_SLIDE
         if savl.room(s.stacks) < job[lane, GROUP] + STRIDE:
             return NEED_NODES
@@ -117,7 +119,7 @@ def scan(s: Sap, lane: int, budget: int) -> int:
             job[lane, JOB_UNIT] -= 1
             job[lane, JOB_ROW] = -1
     if job[lane, JOB_UNIT] >= job[lane, JOB_STOP]:  # the scratch may be wanted by the other lane
-        _flush(s, lane, job[lane, JOB_UNIT] % s.units.first.shape[0])
+        _flush(s, lane, unit_at(s, job[lane, JOB_UNIT]))
     s.n[SCANNED] += scanned
     return 0
 
@@ -164,7 +166,7 @@ def _consider(s: Sap, lane: int, unit: int, row: int) -> None:
     score, position, job = s.rows.scores[row], s.rows.positions[row], s.jobs
     if not _beats_theta(s, lane, score, position) or s.rows.labels[row] <= s.n[BAR]:
         return
-    at, units = job[lane, JOB_PART] % s.parts.state.shape[0], s.units
+    at, units = part_at(s, job[lane, JOB_PART]), s.units
     if not better(s.parts.scores[at], s.parts.positions[at], score, position):
         return  # of P_i^k
     if units.k_unit[unit] == 1:
@@ -209,7 +211,7 @@ def _flush(s: Sap, lane: int, unit: int) -> None:
         scored.select(s.slide, size, limit)
         size = limit
     if size > 1:
-        scored.sort(s.slide, size)
+        scored.sort(s.slide, size, size)
     for i in range(size):
         row = first + s.slide.rows[i]
         savl.add(s.stacks, lane, s.rows.scores[row], s.rows.positions[row], s.rows.labels[row])
@@ -219,7 +221,7 @@ def _flush(s: Sap, lane: int, unit: int) -> None:
 @part
 def finish(s: Sap, number: int) -> int:
     """Have the stacks of a partition built, if it needs any; what is lacking, or 0."""
-    at = number % s.parts.state.shape[0]
+    at = part_at(s, number)
     if s.parts.state[at] == RAW:
         begin_partition(s, number)
     if s.parts.state[at] == BUILDING:
@@ -234,7 +236,7 @@ def finish(s: Sap, number: int) -> int:
 @part
 def finish_unit(s: Sap, unit: int) -> int:
     """Have the rest of a k-unit of the front partition scanned; what is lacking, or 0."""
-    at = unit % s.units.first.shape[0]
+    at = unit_at(s, unit)
     if s.units.k_unit[at] != 1:
         return 0
     if s.jobs[REST_OF_UNIT, JOB_UNIT] != unit:
@@ -250,7 +252,7 @@ def finish_unit(s: Sap, unit: int) -> int:
 @part
 def finish_units(s: Sap) -> int:
     """Have the rests of k-units scanned that stand at the front or one behind."""
-    past = s.parts.units[s.n[FRONT] % s.parts.state.shape[0], 1]
+    past = s.parts.units[part_at(s, s.n[FRONT]), 1]
     for unit in range(s.n[OLDEST], min(s.n[OLDEST] + 2, past)):
         need = finish_unit(s, unit)
         if need:

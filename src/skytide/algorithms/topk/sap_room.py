@@ -58,7 +58,8 @@ def empty_state(asked: Ints, upper: Floats) -> Sap:
         pairs(room),
         pairs(room),
         pairs(room),
-        pairs(512),
+        pairs(2 * room),
+        pairs(1024),
         pairs(2 * int(asked[ZETA]) if asked[CULLS] else 1),
         rows(room),
         kept(room),
@@ -132,7 +133,7 @@ def grown(s: Sap, need: int) -> Sap:
     names = {
         NEED_ROWS: ("rows",),
         NEED_LEAVING: ("leaving",),
-        NEED_UNIT: ("best", "rest", "group"),
+        NEED_UNIT: ("best", "rest", "rising", "group"),
         NEED_SLIDE: ("slide",),
     }[need]
     return s._replace(**{name: doubled(getattr(s, name)) for name in names})

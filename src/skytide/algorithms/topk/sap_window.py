@@ -49,7 +49,9 @@ from skytide.algorithms.topk.sap_state import (
     await_expiry,
     candidates,
     expire,
+    part_at,
     place,
+    unit_at,
     worst_position,
 )
 from skytide.algorithms.topk.sap_unit import (
@@ -143,7 +145,7 @@ def _make_room(s: Sap, label: int) -> int:
     if n[OPEN] == 1:
         full = label > n[UNIT_END]
         if s.asked[LENGTH] == 0:
-            rows = n[ROWS] - s.units.first[n[UNIT] % s.units.first.shape[0]]
+            rows = n[ROWS] - s.units.first[unit_at(s, n[UNIT])]
             full = rows >= max(FOREVER, 4 * s.asked[K])
         if full:
             need = close_unit(s)
@@ -192,12 +194,12 @@ def _move(s: Sap, clock: int) -> int:
     bar = start_of(clock, s.asked[LENGTH])
     if bar <= n[BAR]:
         return 0
-    if n[OPEN] == 1 and s.units.labels[n[UNIT] % s.units.first.shape[0], 0] <= bar:
+    if n[OPEN] == 1 and s.units.labels[unit_at(s, n[UNIT]), 0] <= bar:
         need = close_unit(s)
         if need:
             return need
     while n[FRONT] <= n[PART]:
-        at = n[FRONT] % parts.state.shape[0]
+        at = part_at(s, n[FRONT])
         if parts.labels[at, 0] > bar:
             break
         need = _slide(s, min(bar, parts.labels[at, 1]))
@@ -218,10 +220,10 @@ def _slide(s: Sap, bar: int) -> int:
         need = _install(s)
         if need:
             return need
-    while n[OLDEST] < n[UNIT] and units.labels[n[OLDEST] % units.first.shape[0], 1] <= bar:
-        n[TOTAL] -= units.sizes[n[OLDEST] % units.first.shape[0]]
+    while n[OLDEST] < n[UNIT] and units.labels[unit_at(s, n[OLDEST]), 1] <= bar:
+        n[TOTAL] -= units.sizes[unit_at(s, n[OLDEST])]
         n[OLDEST] += 1
-    need = finish_units(s) if s.parts.state[n[FRONT] % s.parts.state.shape[0]] == LOADED else 0
+    need = finish_units(s) if s.parts.state[part_at(s, n[FRONT])] == LOADED else 0
     if need == 0:
         need = _prepare_next(s, bar)
     if need:
@@ -233,7 +235,7 @@ def _slide(s: Sap, bar: int) -> int:
 @part
 def _install(s: Sap) -> int:
     """The first rows of the front partition are about to slide out: its M is needed."""
-    n, parts, at = s.n, s.parts, s.n[FRONT] % s.parts.state.shape[0]
+    n, parts, at = s.n, s.parts, part_at(s, s.n[FRONT])
     if n[FRONT] == n[PART]:
         n[SPLIT] = 1
     need = finish(s, n[FRONT])
@@ -257,7 +259,7 @@ def _prepare_next(s: Sap, bar: int) -> int:
     n, parts, number = s.n, s.parts, s.n[FRONT] + 1
     if number >= n[PART] or s.asked[DELAY] == 0 or s.asked[STACKS] == 0:
         return 0
-    at, front = number % parts.state.shape[0], n[FRONT] % parts.state.shape[0]
+    at, front = part_at(s, number), part_at(s, n[FRONT])
     if parts.state[at] == RAW:
         begin_partition(s, number)
     if parts.state[at] == BUILDING:
