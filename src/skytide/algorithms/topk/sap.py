@@ -55,8 +55,10 @@ from skytide.algorithms.topk.sap_state import (
     UNIT,
     Sap,
     candidates,
+    label_of,
     part_at,
     place,
+    position_of,
     unit_at,
 )
 from skytide.algorithms.topk.sap_window import feed
@@ -199,12 +201,13 @@ def answer(s: Sap) -> Ints:
         if s.kept.labels[i] > s.n[BAR]:
             out[found] = s.kept.positions[i]
             found += 1
-    first = s.units.first[unit_at(s, s.n[UNIT])]
+    at = unit_at(s, s.n[UNIT])
+    first = s.units.first[at]
     for i in range(s.n[BEST]):
-        out[found] = s.rows.positions[first - s.best.rows[i]]
+        out[found] = position_of(s, at, first - s.best.rows[i])
         found += 1
     for i in range(s.n[OUT], s.n[RISEN]):
-        out[found] = s.rows.positions[first + s.rising.rows[i]]
+        out[found] = position_of(s, at, first + s.rising.rows[i])
         found += 1
     return out
 
@@ -220,8 +223,8 @@ def held(s: Sap) -> Ints:
         if closed and s.parts.state[number] == NEEDLESS:
             continue
         for row in range(s.units.first[at], s.units.end[at] if closed else n[ROWS]):
-            out[found] = s.rows.positions[row]
-            found += s.rows.labels[row] > n[BAR]
+            out[found] = position_of(s, at, row)
+            found += label_of(s, at, row) > n[BAR]
     for i in range(candidates(s)):
         c = place(s, i)
         out[found] = s.kept.positions[c]

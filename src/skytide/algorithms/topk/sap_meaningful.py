@@ -38,8 +38,10 @@ from skytide.algorithms.topk.sap_state import (
     K,
     Sap,
     candidates,
+    label_of,
     part_at,
     place,
+    position_of,
     rho,
     unit_at,
 )
@@ -163,8 +165,9 @@ def _beats_theta(s: Sap, lane: int, score: float, position: int) -> bool:
 @inlined
 def _consider(s: Sap, lane: int, unit: int, row: int) -> None:
     """Gather a row that may be meaningful with those that end when it does."""
-    score, position, job = s.rows.scores[row], s.rows.positions[row], s.jobs
-    if not _beats_theta(s, lane, score, position) or s.rows.labels[row] <= s.n[BAR]:
+    score, position, job = s.rows.scores[row], position_of(s, unit, row), s.jobs
+    label = label_of(s, unit, row)
+    if not _beats_theta(s, lane, score, position) or label <= s.n[BAR]:
         return
     at, units = part_at(s, job[lane, JOB_PART]), s.units
     if not better(s.parts.scores[at], s.parts.positions[at], score, position):
@@ -175,13 +178,13 @@ def _consider(s: Sap, lane: int, unit: int, row: int) -> None:
             return
     if s.asked[STACKS] == 0 and _outdone(s, lane, score, position):
         return
-    if s.rows.labels[row] <= job[lane, GROUP_BAR]:
+    if label <= job[lane, GROUP_BAR]:
         _flush(s, lane, unit)
     if job[lane, GROUP] == 0:
         length, every = s.asked[LENGTH], s.asked[EVERY]
-        ends = s.rows.labels[row] + length
+        ends = label + length
         if every > 1:
-            ends = end(s.rows.labels[row], length, every)
+            ends = end(label, length, every)
         job[lane, GROUP_BAR] = ends - every - length
     s.slide.scores[job[lane, GROUP]] = score
     s.slide.rows[job[lane, GROUP]] = row - s.units.first[unit]
@@ -214,7 +217,8 @@ def _flush(s: Sap, lane: int, unit: int) -> None:
         scored.sort(s.slide, size, size)
     for i in range(size):
         row = first + s.slide.rows[i]
-        savl.add(s.stacks, lane, s.rows.scores[row], s.rows.positions[row], s.rows.labels[row])
+        position, label = position_of(s, unit, row), label_of(s, unit, row)
+        savl.add(s.stacks, lane, s.rows.scores[row], position, label)
     s.jobs[lane, GROUP] = 0
 
 

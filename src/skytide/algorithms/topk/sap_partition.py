@@ -60,8 +60,10 @@ from skytide.algorithms.topk.sap_state import (
     candidates,
     collected,
     copy,
+    label_of,
     part_at,
     place,
+    position_of,
     rho,
     unit_at,
     worst,
@@ -86,6 +88,7 @@ def open_unit(s: Sap, label: int) -> None:
     n, units = s.n, s.units
     at = unit_at(s, n[UNIT])
     units.first[at], units.labels[at, 0], units.k_unit[at] = n[ROWS], label, 0
+    units.counted[at] = 1 - s.asked[CULLS]
     n[OPEN], n[SEEN], n[ARRIVED] = 1, 0, 0
     new_slide(s, label)
     n[UNIT_END] = -NEVER
@@ -151,7 +154,7 @@ def close_unit(s: Sap) -> int:
     for which in range(2):
         row = s.group.rows[0 if which == 0 else gathered - 1]
         units.scores[at, which] = s.rows.scores[units.first[at] + row]
-        units.positions[at, which] = s.rows.positions[units.first[at] + row]
+        units.positions[at, which] = position_of(s, at, units.first[at] + row)
     if _extends(s, gathered):
         if units.scores[at, 1] <= before:  # Theorem 2: k rows that reach the τ of the unit before
             units.k_unit[unit_at(s, n[UNIT] - 1)] = 0
@@ -315,10 +318,10 @@ def _merge(s: Sap, gathered: int) -> None:
 @part
 def _write(s: Sap, row: int, out: int) -> None:
     """A row of the unit becomes a candidate."""
-    merged, parts = s.merged, s.parts
-    row += s.units.first[unit_at(s, s.n[UNIT])]
-    merged.scores[out], merged.positions[out] = s.rows.scores[row], s.rows.positions[row]
-    merged.labels[out], merged.parts[out] = s.rows.labels[row], s.n[PART]
+    merged, parts, at = s.merged, s.parts, unit_at(s, s.n[UNIT])
+    row += s.units.first[at]
+    merged.scores[out], merged.positions[out] = s.rows.scores[row], position_of(s, at, row)
+    merged.labels[out], merged.parts[out] = label_of(s, at, row), s.n[PART]
     merged.dominators[out] = 0
     at = part_at(s, s.n[PART])
     parts.scores[at], parts.positions[at] = merged.scores[out], merged.positions[out]
@@ -354,11 +357,13 @@ def squeeze(s: Sap) -> None:
         first, past = units.first[at], units.end[at] if closed else n[ROWS]
         if closed and parts.state[part_at(s, units.part[at])] == NEEDLESS:
             past = first
-        for row in range(first, past):
-            to = free + row - first
-            rows.scores[to] = rows.scores[row]
-            rows.positions[to] = rows.positions[row]
-            rows.labels[to] = rows.labels[row]
+        back = first - free
+        for to in range(free, past - back):
+            rows.scores[to] = rows.scores[to + back]
+        if units.counted[at] == 0:
+            for to in range(free, past - back):
+                rows.positions[to] = rows.positions[to + back]
+                rows.labels[to] = rows.labels[to + back]
         units.first[at], free = free, free + past - first
         units.end[at] = free
     n[ROWS] = free

@@ -67,7 +67,7 @@ def empty_state(asked: Ints, upper: Floats) -> Sap:
         Units(
             *(ints(units), ints(units), ints(units, 2), ints(units), ints(units), ints(units, 2)),
             np.zeros((units, 2)),
-            ints(units),
+            *(ints(units), ints(units), ints(units)),
         ),
         Parts(
             *(ints(units, 2), ints(units, 2), ints(units), ints(units), np.zeros(units)),

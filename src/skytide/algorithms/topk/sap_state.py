@@ -83,6 +83,8 @@ class Units(NamedTuple):
     positions: Ints  # (units, 2): of its best row and its k-th best
     scores: Floats  # (units, 2): of the same
     k_unit: Ints  # 1 if it is a k-unit whose rest has not been scanned
+    counted: Ints  # 1 if positions and labels go up by one from row to row, and are not stored
+    begins: Ints  # the position of its first row
 
 
 class Parts(NamedTuple):
@@ -100,7 +102,7 @@ class Parts(NamedTuple):
 class Sap(NamedTuple):
     """All of it."""
 
-    rows: Rows  # of units that may still have to be scanned, and of the one coming in
+    rows: Rows  # of units that may still have to be scanned, and of the one coming in; ``position_of``
     best: Scored  # heap, negated: rows of the unit coming in that are in R, counted from its first
     rest: Scored  # heap: what else is collected of it
     rising: Scored  # and what is in neither, the worst first
@@ -131,6 +133,22 @@ def unit_at(s: Sap, unit: int) -> int:
 def part_at(s: Sap, number: int) -> int:
     """Where a partition is in its ring."""
     return number & (s.parts.state.shape[0] - 1)
+
+
+@inlined
+def position_of(s: Sap, at: int, row: int) -> int:
+    """The position of a row of the unit that is there."""
+    if s.units.counted[at] == 1:
+        return s.units.begins[at] + row - s.units.first[at]
+    return s.rows.positions[row]
+
+
+@inlined
+def label_of(s: Sap, at: int, row: int) -> int:
+    """The label of a row of the unit that is there."""
+    if s.units.counted[at] == 1:
+        return s.units.labels[at, 0] + row - s.units.first[at]
+    return s.rows.labels[row]
 
 
 # --------------------------------------------------------------------------------------
@@ -175,7 +193,8 @@ def worst_position(s: Sap) -> int:
     if where == IN_LEFT:
         return s.kept.positions[s.n[LEFT] - 1]
     row = s.rising.rows[s.n[OUT]] if where == IN_RISING else -s.best.rows[0]
-    return s.rows.positions[s.units.first[unit_at(s, s.n[UNIT])] + row]
+    at = unit_at(s, s.n[UNIT])
+    return position_of(s, at, s.units.first[at] + row)
 
 
 @inlined

@@ -123,8 +123,16 @@ def _end_of_part(s: Sap, labels: Ints, start: int, stop: int) -> int:
 
 @inlined
 def _first_after(labels: Ints, start: int, label: int) -> int:
-    """The first row from ``start`` on with a greater label: O(log of how far that is)."""
+    """The first row from ``start`` on with a greater label: O(log of how far that is).
+
+    Where labels go up by one it is found at once."""
     low, step, rows = start, 1, labels.shape[0]
+    if start < rows:
+        there = start + max(0, min(label - labels[start] + 1, rows - start))
+        if (there == rows or labels[there] > label) and (
+            there == start or labels[there - 1] <= label
+        ):
+            return there
     while low + step <= rows and labels[low + step - 1] <= label:
         low += step
         step *= 2
@@ -223,8 +231,10 @@ def _slide(s: Sap, bar: int) -> int:
     while n[OLDEST] < n[UNIT] and units.labels[unit_at(s, n[OLDEST]), 1] <= bar:
         n[TOTAL] -= units.sizes[unit_at(s, n[OLDEST])]
         n[OLDEST] += 1
-    need = finish_units(s) if s.parts.state[part_at(s, n[FRONT])] == LOADED else 0
-    if need == 0:
+    need = 0
+    if _waits(s):
+        need = finish_units(s)
+    if need == 0 and _is_next(s, n[FRONT] + 1):
         need = _prepare_next(s, bar)
     if need:
         return need
@@ -253,12 +263,30 @@ def _install(s: Sap) -> int:
     return 0
 
 
+@inlined
+def _waits(s: Sap) -> bool:
+    """Is one of the two oldest units a k-unit of the front partition whose rest is to be scanned?
+
+    Asked before the work is called for, as is what follows: a call with all of the state takes longer
+    than a slide of one row that changes nothing."""
+    k_unit, oldest = s.units.k_unit, s.n[OLDEST]
+    some = k_unit[unit_at(s, oldest)] == 1 or k_unit[unit_at(s, oldest + 1)] == 1
+    return some and s.parts.state[part_at(s, s.n[FRONT])] == LOADED
+
+
+@inlined
+def _is_next(s: Sap, number: int) -> bool:
+    """Is this partition to be scanned before it is the front?"""
+    if number >= s.n[PART] or s.asked[DELAY] == 0 or s.asked[STACKS] == 0:
+        return False
+    state = s.parts.state[part_at(s, number)]
+    return state in (RAW, BUILDING)
+
+
 @part
 def _prepare_next(s: Sap, bar: int) -> int:
     """Scan as much of the partition next in line as slides out of the front (Section 5.1)."""
     n, parts, number = s.n, s.parts, s.n[FRONT] + 1
-    if number >= n[PART] or s.asked[DELAY] == 0 or s.asked[STACKS] == 0:
-        return 0
     at, front = part_at(s, number), part_at(s, n[FRONT])
     if parts.state[at] == RAW:
         begin_partition(s, number)
