@@ -16,8 +16,9 @@ of P_i (its group dominance number ρ is k), M_i is empty, and the rows of P_i c
 
 The paper ranks from the top, we from the bottom: its "higher score" is a smaller one here.  What is
 added to it: the rows of partitions are kept only while a scan may need them, not the whole window; the
-units of windows of time are told by how many rows there are, see ``unit_length``; and TBUI's τ is a
-guess that is checked, see ``sap_unit``.
+units of windows of time are told by how many rows there are, see ``unit_length``; TBUI's τ is a guess
+that is checked, and of long slides only rows are stored that may be among their k best, see
+``sap_unit``; and where scores rise no heap is touched, see ``sap_state``.
 """
 
 from __future__ import annotations

@@ -125,7 +125,7 @@ class Sap(NamedTuple):
 
 @inlined
 def unit_at(s: Sap, unit: int) -> int:
-    """Where a unit is in its ring, of 2^i places: a division takes ten times as long."""
+    """Where a unit is in its ring, of 2^i places, so that there is nothing to divide."""
     return unit & (s.units.first.shape[0] - 1)
 
 
