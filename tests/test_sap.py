@@ -18,16 +18,20 @@ from conformance import EXAMPLES, JIT, says
 from skytide.algorithms.topk import sap as sap_
 from skytide.algorithms.topk.sap_check import entries, stacked
 from skytide.algorithms.topk.sap_state import (
+    BEST,
     FRONT,
+    GUESS,
     LEFT,
     NEEDLESS,
     OLDEST,
     PART,
     RIGHT,
+    RISEN,
     UNIT,
 )
-from skytide.structures import savl
+from skytide.structures import savl, scored
 from skytide.structures.savl import LIMIT, NONE, empty_savl
+from skytide.structures.scored import Scored
 from topk_conformance import Ranked, opened, push, ranked
 
 ALL = (
@@ -103,6 +107,98 @@ def test_candidates_are_few_whatever_the_partitions(kind: str) -> None:
         rows = slice(start, start + 200)
         live.each(scores[rows].reshape(-1, 1), positions[rows], positions[rows], positions[rows])
         assert live.stats()["candidates"] <= 8 * k * np.sqrt(n / k)
+
+
+# --------------------------------------------------------------------------------------
+# What is added to the paper
+
+
+def told(live: Any, scores: Any, every: int, positions: Any = None, labels: Any = None) -> Any:
+    """What ``each`` tells, slide by slide."""
+    positions = np.arange(1, len(scores) + 1) if positions is None else positions
+    labels = positions if labels is None else labels
+    clocks = np.arange(every, labels[-1] + 1, every)
+    rows = int(np.searchsorted(labels, clocks[-1], "right"))
+    return live.each(scores[:rows].reshape(-1, 1), positions[:rows], labels[:rows], clocks)
+
+
+def truth(scores: Any, k: int, length: int, every: int, positions: Any, labels: Any) -> list[int]:
+    """The same by sorting."""
+    worst = []
+    for clock in range(every, labels[-1] + 1, every):
+        window = np.flatnonzero((labels > clock - length) & (labels <= clock))
+        best = window[np.lexsort((-window, scores[window]))[:k]]
+        worst.append(int(positions[best[-1]]) if len(best) else -1)
+    return worst
+
+
+@pytest.mark.skipif(not JIT, reason="too slow without compiled kernels")
+@pytest.mark.parametrize("kind", [*KINDS, "jumps", "turns"])
+@pytest.mark.parametrize(("k", "every"), [(1, 50), (3, 200), (3, 7), (20, 41), (20, 300)])
+def test_long_slides_whatever_the_slide_before_was_like(kind: str, k: int, every: int) -> None:
+    """σ is guessed from the slide before, from its ends and from a sample: all may be wrong."""
+    random, at = np.random.default_rng(5), np.arange(4_000)
+    scores = {
+        "jumps": lambda: (
+            random.random(4_000) + random.integers(0, 9, 4_000 // every + 1)[at // every]
+        ),
+        "turns": lambda: np.abs(at % (2 * every) - every) + random.random(4_000),
+    }.get(kind, lambda: stream_of(kind, 4_000))()
+    positions = at + 1
+    live = sap_.SapEnhanced(1, k, True, 900, every)
+    expected = truth(scores, k, 900, every, positions, positions)
+    assert says(told(live, scores, every)) == expected
+
+
+@pytest.mark.skipif(not JIT, reason="too slow without compiled kernels")
+def test_of_long_slides_little_more_than_what_counts_is_stored() -> None:
+    """About ζ = 35 rows of each slide of 5,000, from the second on."""
+    scores = np.random.default_rng(2).random(100_000)
+    live = sap_.SapEnhanced(1, 20, True, 20_000, 5_000)
+    told(live, scores, 5_000)
+    assert live._state.tau[GUESS] < 0.02
+    assert len(live) < 4 * 2 * 35 + 100
+
+
+@every_variant
+@pytest.mark.parametrize("every", [1, 4])
+@pytest.mark.parametrize("gaps", ["none", "of labels", "of positions", "ties", "late"])
+@pytest.mark.kernels
+def test_positions_that_only_count_are_not_stored(algorithm: Any, every: int, gaps: str) -> None:
+    rows, k, length = 120, 2, 40
+    scores, at = np.random.default_rng(4).integers(0, 30, rows).astype(float), np.arange(rows)
+    positions = 1 + at + (at // 17 if gaps == "of positions" else 0)
+    labels = {
+        "of labels": 1 + at + at // 13,
+        "ties": 1 + at - (at % 5 == 3),
+        "late": 1 + at + (at > 71),
+    }.get(gaps, 1 + at)
+    live = algorithm(1, k, True, length, every)
+    assert says(told(live, scores, every, positions, labels)) == truth(
+        scores, k, length, every, positions, labels
+    )
+    live.check()
+    s = live._state
+    last = (s.n[UNIT] - 1) % len(s.units.first)
+    if gaps == "none" and every == 1:
+        assert s.units.counted[last] == 1
+    if gaps == "ties":
+        assert s.units.counted[last] == 0
+
+
+@every_variant
+@pytest.mark.kernels
+def test_rising_scores_are_put_side_by_side(algorithm: Any) -> None:
+    """And what disturbs them goes on the heaps."""
+    rising = [float(i) for i in range(60)]
+    live = fed(algorithm, 4, 30, 1, rising)
+    s = live._state
+    assert (s.n[BEST], s.n[RISEN] > 0) == (0, True)
+    assert scores_of(live, rising) == [59.0, 58.0, 57.0, 56.0]
+    for seen in range(20, 60):
+        disturbed = [score - 9.5 * (i % 7 == 3) for i, score in enumerate(rising)][:seen]
+        live = fed(algorithm, 4, 30, 1, disturbed)
+        assert scores_of(live, disturbed) == sorted(disturbed[-30:], reverse=True)[:4]
 
 
 # --------------------------------------------------------------------------------------
@@ -316,6 +412,44 @@ def test_an_s_avl_skips_what_has_expired() -> None:
     assert best_of(stacks, 7, False) == 4.0
     assert cleared(stacks) == 8
     assert np.isnan(best_of(stacks, 0, False))
+
+
+@driver
+def sorted_pairs(pairs: Any, size: int, wanted: int) -> None:
+    scored.sort(pairs, size, wanted)
+
+
+@driver
+def selected_pairs(pairs: Any, size: int, wanted: int) -> None:
+    scored.select(pairs, size, wanted)
+
+
+@pytest.mark.kernels
+@tried
+@given(
+    size=some.integers(1, 150),
+    seed=some.integers(0, 99),
+    order=some.sampled_from(["any", "rising", "falling"]),
+    data=some.data(),
+)
+def test_pairs_are_sorted_and_selected(
+    size: int, seed: int, order: str, data: some.DataObject
+) -> None:
+    scores = np.random.default_rng(seed).integers(0, 50, size).tolist()
+    if order != "any":
+        scores.sort(reverse=order == "falling")
+    wanted = data.draw(some.integers(1, size))
+    expected = sorted((float(score), -row) for row, score in enumerate(scores))
+    for work in (sorted_pairs, selected_pairs):
+        pairs = Scored(np.zeros(2 * size), np.zeros(2 * size, np.int64))
+        pairs.scores[:size], pairs.rows[:size] = scores, range(size)
+        work(pairs, size, wanted)
+        found = [(float(pairs.scores[i]), -int(pairs.rows[i])) for i in range(size)]
+        assert sorted(found) == expected
+        if work is sorted_pairs:
+            assert found[:wanted] == expected[:wanted]
+        else:
+            assert max(found[:wanted]) == found[wanted - 1] == expected[wanted - 1]
 
 
 # --------------------------------------------------------------------------------------

@@ -11,6 +11,9 @@ from typing import NamedTuple
 from skytide.kernel import inlined, kernel, part
 from skytide.structures.blocks import Floats, Ints
 
+FEW = 12
+"""So many pairs are sorted by insertion."""
+
 
 class Scored(NamedTuple):
     """The caller counts how many pairs are in use."""
@@ -21,8 +24,8 @@ class Scored(NamedTuple):
 
 @inlined
 def better(score: float, row: int, other: float, other_row: int) -> bool:
-    """Is the first pair the better one?"""
-    return score < other or (score == other and row > other_row)
+    """Is the first pair the better one?  Without a branch, which would often be guessed wrong."""
+    return (score < other) | ((score == other) & (row > other_row))
 
 
 @kernel
@@ -61,10 +64,8 @@ def sink(heap: Scored, size: int, at: int, score: float, row: int) -> None:
     scores, rows = heap
     child = 2 * at + 1
     while child < size:
-        if child + 1 < size and better(
-            scores[child + 1], rows[child + 1], scores[child], rows[child]
-        ):
-            child += 1
+        if child + 1 < size:
+            child += better(scores[child + 1], rows[child + 1], scores[child], rows[child])
         if not better(scores[child], rows[child], score, row):
             break
         scores[at], rows[at] = scores[child], rows[child]
@@ -88,25 +89,72 @@ def swap(pairs: Scored, i: int, j: int) -> None:
 
 
 @part
-def sort(pairs: Scored, size: int) -> None:
-    """Order the pairs best first.  O(size log size), by a heap; O(size) if they come in order."""
+def sort(pairs: Scored, size: int, wanted: int) -> None:
+    """Bring the ``wanted`` best to the front, the best first.  O(size + wanted log wanted) expected.
+
+    Quicksort; where parts end is noted behind the pairs, so there must be twice as much room.  What
+    comes in order, or the other way round, is told at once.
+    """
+    if _in_order(pairs, size):
+        return
+    low, top = 0, size
+    pairs.rows[top] = size
+    while top >= size and low < wanted:
+        high = pairs.rows[top]
+        if high - low <= FEW:
+            _insert(pairs, low, high)
+            low = high + 1
+            top -= 1
+        else:
+            top += 1
+            pairs.rows[top] = _split(pairs, low, high)
+
+
+@inlined
+def _in_order(pairs: Scored, size: int) -> bool:
+    """Are they the best first?  The worst first they are turned round."""
     scores, rows = pairs
     rising = 0
     for i in range(1, size):
         rising += better(scores[i - 1], rows[i - 1], scores[i], rows[i])
-    if rising == size - 1:
-        return
     if rising == 0:
         for at in range(size // 2):
             swap(pairs, at, size - 1 - at)
-        return
-    make_heap(pairs, size)
-    for last in range(size - 1, 0, -1):
-        score, row = scores[last], rows[last]
-        scores[last], rows[last] = scores[0], rows[0]
-        sink(pairs, last, 0, score, row)
-    for at in range(size // 2):
-        swap(pairs, at, size - 1 - at)
+    return rising == 0 or rising == size - 1
+
+
+@inlined
+def _insert(pairs: Scored, low: int, high: int) -> None:
+    """Order a few pairs by insertion."""
+    scores, rows = pairs
+    for i in range(low + 1, high):
+        score, row, at = scores[i], rows[i], i
+        while at > low and better(score, row, scores[at - 1], rows[at - 1]):
+            scores[at], rows[at] = scores[at - 1], rows[at - 1]
+            at -= 1
+        scores[at], rows[at] = score, row
+
+
+@inlined
+def _split(pairs: Scored, low: int, high: int) -> int:
+    """Part them by the middle one, better ones first; where it is then.
+
+    Each pair is moved whether it is better or not: a branch would be guessed wrong every other time,
+    and sorting by a heap took twice as long.
+    """
+    scores, rows = pairs
+    middle, last = (low + high) // 2, high - 1
+    score, row = scores[middle], rows[middle]
+    scores[middle], rows[middle] = scores[last], rows[last]
+    at = low
+    for i in range(low, last):
+        one, its_row = scores[i], rows[i]
+        scores[i], rows[i] = scores[at], rows[at]
+        scores[at], rows[at] = one, its_row
+        at += better(one, its_row, score, row)
+    scores[last], rows[last] = scores[at], rows[at]
+    scores[at], rows[at] = score, row
+    return at
 
 
 @part
@@ -115,24 +163,12 @@ def select(pairs: Scored, size: int, wanted: int) -> None:
 
     The paper's *median search*; the pivot is the middle one, so runs that come sorted cost no more.
     """
-    scores, rows = pairs
-    low, high = 0, size - 1
-    while low < high:
-        middle = (low + high) // 2
-        score, row = scores[middle], rows[middle]
-        i, j = low, high
-        while i <= j:
-            while better(scores[i], rows[i], score, row):
-                i += 1
-            while better(score, row, scores[j], rows[j]):
-                j -= 1
-            if i <= j:
-                swap(pairs, i, j)
-                i += 1
-                j -= 1
-        if wanted - 1 <= j:
-            high = j
-        elif wanted - 1 >= i:
-            low = i
-        else:
+    low, high = 0, size
+    while True:
+        at = _split(pairs, low, high)
+        if at == wanted - 1:
             return
+        if at < wanted:
+            low = at + 1
+        else:
+            high = at

@@ -16,8 +16,9 @@ of P_i (its group dominance number ρ is k), M_i is empty, and the rows of P_i c
 
 The paper ranks from the top, we from the bottom: its "higher score" is a smaller one here.  What is
 added to it: the rows of partitions are kept only while a scan may need them, not the whole window; the
-units of windows of time are told by how many rows there are, see ``unit_length``; and TBUI's τ is a
-guess that is checked, see ``sap_unit``.
+units of windows of time are told by how many rows there are, see ``unit_length``; TBUI's τ is a guess
+that is checked, and of long slides only rows are stored that may be among their k best, see
+``sap_unit``; and where scores rise no heap is touched, see ``sap_state``.
 """
 
 from __future__ import annotations
@@ -44,20 +45,28 @@ from skytide.algorithms.topk.sap_state import (
     NEEDLESS,
     OLDEST,
     OPEN,
+    OUT,
     PART,
     RESCANS,
     REST,
     RIGHT,
+    RISEN,
     ROWS,
     SCANNED,
     UNIT,
     Sap,
     candidates,
+    label_of,
+    part_at,
     place,
+    position_of,
+    unit_at,
 )
 from skytide.algorithms.topk.sap_window import feed
-from skytide.kernel import kernel
+from skytide.kernel import direct, kernel, rows_for_kernels
 from skytide.structures import savl
+
+_feed = direct(feed)
 
 
 def zeta_of(k: int) -> int:
@@ -121,13 +130,11 @@ class SapEnhanced(Ranking):
         """``partitions`` and ``units`` in the window; how often M was built, rows ``scanned`` for it;
         how often C was merged, and a guess of τ proved wrong."""
         s = self._state
-        n = s.n
-        collected = min(self._k, int(n[BEST] + n[REST]))
+        n, found = s.n, int(meaningful(s))
+        collected = min(self._k, int(n[BEST] + n[REST] + n[RISEN]))
         return {
-            "candidates": int(n[LEFT] + len(s.kept.scores) - n[RIGHT])
-            + collected
-            + int(meaningful(s)),
-            "meaningful": int(meaningful(s)),
+            "candidates": int(n[LEFT] + len(s.kept.scores) - n[RIGHT]) + collected + found,
+            "meaningful": found,
             "partitions": int(n[PART] - n[FRONT] + 1),
             "units": int(n[UNIT] - n[OLDEST]),
             "builds": int(n[BUILDS]),
@@ -150,8 +157,11 @@ class SapEnhanced(Ranking):
         upper = rank_sum_bounds(self._k, zeta) if self._k <= 10 else np.zeros(1)
         return empty_state(np.array(asked, np.int64), upper)
 
-    def _feed(self, *arrays: Any) -> int:
-        return feed(self._state, *arrays)
+    def _feed(
+        self, scores: Floats, positions: Ints, labels: Ints, clocks: Ints, *told: Ints
+    ) -> int:
+        rows = rows_for_kernels(scores, positions, labels)
+        return _feed(self._state, *rows, np.ascontiguousarray(clocks, np.int64), *told)
 
     def _grow(self, need: int) -> None:
         self._state = grown(self._state, need)
@@ -192,9 +202,13 @@ def answer(s: Sap) -> Ints:
         if s.kept.labels[i] > s.n[BAR]:
             out[found] = s.kept.positions[i]
             found += 1
-    first = s.units.first[s.n[UNIT] % s.units.first.shape[0]]
+    at = unit_at(s, s.n[UNIT])
+    first = s.units.first[at]
     for i in range(s.n[BEST]):
-        out[found] = s.rows.positions[first - s.best.rows[i]]
+        out[found] = position_of(s, at, first - s.best.rows[i])
+        found += 1
+    for i in range(s.n[OUT], s.n[RISEN]):
+        out[found] = position_of(s, at, first + s.rising.rows[i])
         found += 1
     return out
 
@@ -204,14 +218,14 @@ def held(s: Sap) -> Ints:
     """The positions of all rows that are needed, some twice."""
     n, out, found = s.n, np.empty(s.n[ROWS] + candidates(s), np.int64), 0
     for unit in range(n[OLDEST], n[UNIT] + n[OPEN]):
-        at = unit % s.units.first.shape[0]
+        at = unit_at(s, unit)
         closed = unit < n[UNIT]
-        number = s.units.part[at] % s.parts.state.shape[0]
+        number = part_at(s, s.units.part[at])
         if closed and s.parts.state[number] == NEEDLESS:
             continue
         for row in range(s.units.first[at], s.units.end[at] if closed else n[ROWS]):
-            out[found] = s.rows.positions[row]
-            found += s.rows.labels[row] > n[BAR]
+            out[found] = position_of(s, at, row)
+            found += label_of(s, at, row) > n[BAR]
     for i in range(candidates(s)):
         c = place(s, i)
         out[found] = s.kept.positions[c]

@@ -29,10 +29,12 @@ from skytide.algorithms.topk.sap_state import (
     LOADED,
     OLDEST,
     OPEN,
+    OUT,
     PART,
     RAW,
     REST,
     RIGHT,
+    RISEN,
     ROWS,
     STACKS,
     TAU,
@@ -68,16 +70,27 @@ def entries(s: Sap, start: int, stop: int) -> list[Row]:
 
 
 def collected(s: Sap, name: str) -> list[Row]:
-    """The rows of one of the heaps of the unit coming in."""
-    heap, sign, size = (s.best, -1, s.n[BEST]) if name == "best" else (s.rest, 1, s.n[REST])
-    first = s.units.first[s.n[UNIT] % len(s.units.first)]
-    return [raw(s, first + sign * heap.rows[i]) for i in range(size)]
+    """What is collected of the unit coming in: what is in R, the best, or the rest."""
+    unit, out = s.n[UNIT] % len(s.units.first), int(s.n[OUT])
+    if name == "best":
+        rows = [*-s.best.rows[: s.n[BEST]], *s.rising.rows[out : s.n[RISEN]]]
+    else:
+        rows = [*s.rest.rows[: s.n[REST]], *s.rising.rows[:out]]
+    return [raw(s, unit, s.units.first[unit] + row) for row in rows]
 
 
-def raw(s: Sap, row: int) -> Row:
-    """A row of the units."""
-    rows = s.rows
-    return float(rows.scores[row]), -int(rows.positions[row]), int(rows.labels[row])
+def raw(s: Sap, unit: int, row: int) -> Row:
+    """A row of the unit at this place of the ring."""
+    units, score = s.units, float(s.rows.scores[row])
+    if units.counted[unit]:
+        beyond = row - int(units.first[unit])
+        return score, -int(units.begins[unit]) - beyond, int(units.labels[unit, 0]) + beyond
+    return score, -int(s.rows.positions[row]), int(s.rows.labels[row])
+
+
+def rows_of(s: Sap, unit: int) -> list[Row]:
+    """The rows of the unit at this place of the ring, complete as it is."""
+    return [raw(s, unit, row) for row in range(s.units.first[unit], s.units.end[unit])]
 
 
 def stacked(s: Sap) -> list[list[Row]]:
@@ -125,9 +138,12 @@ def check_unit(s: Sap) -> None:
     n = s.n
     inside = collected(s, "best") + collected(s, "rest")
     assert len(inside) == len(set(inside)) < s.asked[LIMIT]
+    unit = n[UNIT] % len(s.units.first)
+    first = s.units.first[unit]
+    rising = [raw(s, unit, first + row) for row in s.rising.rows[: n[RISEN]]]
+    assert rising == sorted(rising, reverse=True)
     if n[OPEN] and not s.asked[CULLS]:
-        first = s.units.first[n[UNIT] % len(s.units.first)]
-        rows = [raw(s, row) for row in range(first, n[ROWS])]
+        rows = [raw(s, unit, row) for row in range(first, n[ROWS])]
         assert {row for row in rows if row[0] < s.tau[TAU]} <= set(inside)
 
 
@@ -144,8 +160,7 @@ def check_partitions(s: Sap) -> None:
             if s.asked[LENGTH]:
                 assert rounded(labels[0], s.asked[EVERY]) < rounded(labels[1], s.asked[EVERY])
         if s.parts.state[at] == RAW and s.parts.sizes[at] >= k and first >= n[OLDEST]:
-            spans = [(s.units.first[u % size], s.units.end[u % size]) for u in range(first, past)]
-            rows = sorted(raw(s, row) for span in spans for row in range(*span))
+            rows = sorted(row for unit in range(first, past) for row in rows_of(s, unit % size))
             assert rows[k - 1][:2] == (s.parts.scores[at], -s.parts.positions[at])
 
 
@@ -194,6 +209,8 @@ def check_bounds(s: Sap) -> None:
     assert s.asked[KIND] == ENHANCED or not s.units.k_unit.any()
 
 
-def labels_are_positions(s: Sap) -> Any:
+def labels_are_positions(s: Sap) -> bool:
     """Else a slide may have any number of rows."""
-    return np.array_equal(s.rows.positions[: s.n[ROWS]], s.rows.labels[: s.n[ROWS]])
+    units = range(s.n[OLDEST], s.n[UNIT])
+    rows = [row for unit in units for row in rows_of(s, unit % len(s.units.first))]
+    return all(-position == label for _, position, label in rows)

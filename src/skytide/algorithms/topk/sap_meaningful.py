@@ -38,10 +38,14 @@ from skytide.algorithms.topk.sap_state import (
     K,
     Sap,
     candidates,
+    label_of,
+    part_at,
     place,
+    position_of,
     rho,
+    unit_at,
 )
-from skytide.algorithms.topk.sap_unit import any_at_most
+from skytide.algorithms.topk.sap_unit import count_at_most
 from skytide.algorithms.topk.slides import end
 from skytide.kernel import inlined, part
 from skytide.structures import savl, scored
@@ -62,7 +66,7 @@ EVERYTHING = 1 << 62
 @part
 def begin_partition(s: Sap, number: int) -> None:
     """Start to scan a whole partition; or find that it need not be (Lemma 1)."""
-    at = number % s.parts.state.shape[0]
+    at = part_at(s, number)
     dominated = rho(s, number)
     if dominated >= s.asked[K] or s.parts.sizes[at] <= s.asked[K]:
         s.parts.state[at] = NEEDLESS
@@ -103,11 +107,11 @@ def scan(s: Sap, lane: int, budget: int) -> int:
     """Scan up to so many rows, or a few more; what is lacking, or 0 with all done or gone."""
     job, scanned = s.jobs, 0
     while scanned < budget and job[lane, JOB_UNIT] >= job[lane, JOB_STOP]:
-        unit = job[lane, JOB_UNIT] % s.units.first.shape[0]
+        unit = unit_at(s, job[lane, JOB_UNIT])
         if job[lane, JOB_ROW] < 0:
             first = s.units.first[unit]
             job[lane, JOB_ROW] = 0 if _skipped(s, lane, unit) else s.units.end[unit] - first
-        if job[lane, GROUP] + STRIDE > s.slide.scores.shape[0]:
+        if 2 * (job[lane, GROUP] + STRIDE) > s.slide.scores.shape[0]:  # to sort in
             return NEED_SLIDE
         if savl.room(s.stacks) < job[lane, GROUP] + STRIDE:
             return NEED_NODES
@@ -117,7 +121,7 @@ def scan(s: Sap, lane: int, budget: int) -> int:
             job[lane, JOB_UNIT] -= 1
             job[lane, JOB_ROW] = -1
     if job[lane, JOB_UNIT] >= job[lane, JOB_STOP]:  # the scratch may be wanted by the other lane
-        _flush(s, lane, job[lane, JOB_UNIT] % s.units.first.shape[0])
+        _flush(s, lane, unit_at(s, job[lane, JOB_UNIT]))
     s.n[SCANNED] += scanned
     return 0
 
@@ -129,7 +133,7 @@ def _scan_some(s: Sap, lane: int, unit: int) -> int:
     high = job[lane, JOB_ROW]
     low = max(0, high - STRIDE)
     job[lane, JOB_ROW] = low
-    if any_at_most(s.rows.scores, first + low, first + high, _bar(s, lane)):
+    if count_at_most(s.rows.scores, first + low, first + high, _bar(s, lane)) > 0:
         for row in range(first + high - 1, first + low - 1, -1):
             if s.rows.scores[row] <= _bar(s, lane):
                 _consider(s, lane, unit, row)
@@ -161,10 +165,11 @@ def _beats_theta(s: Sap, lane: int, score: float, position: int) -> bool:
 @inlined
 def _consider(s: Sap, lane: int, unit: int, row: int) -> None:
     """Gather a row that may be meaningful with those that end when it does."""
-    score, position, job = s.rows.scores[row], s.rows.positions[row], s.jobs
-    if not _beats_theta(s, lane, score, position) or s.rows.labels[row] <= s.n[BAR]:
+    score, position, job = s.rows.scores[row], position_of(s, unit, row), s.jobs
+    label = label_of(s, unit, row)
+    if not _beats_theta(s, lane, score, position) or label <= s.n[BAR]:
         return
-    at, units = job[lane, JOB_PART] % s.parts.state.shape[0], s.units
+    at, units = part_at(s, job[lane, JOB_PART]), s.units
     if not better(s.parts.scores[at], s.parts.positions[at], score, position):
         return  # of P_i^k
     if units.k_unit[unit] == 1:
@@ -173,13 +178,13 @@ def _consider(s: Sap, lane: int, unit: int, row: int) -> None:
             return
     if s.asked[STACKS] == 0 and _outdone(s, lane, score, position):
         return
-    if s.rows.labels[row] <= job[lane, GROUP_BAR]:
+    if label <= job[lane, GROUP_BAR]:
         _flush(s, lane, unit)
     if job[lane, GROUP] == 0:
         length, every = s.asked[LENGTH], s.asked[EVERY]
-        ends = s.rows.labels[row] + length
+        ends = label + length
         if every > 1:
-            ends = end(s.rows.labels[row], length, every)
+            ends = end(label, length, every)
         job[lane, GROUP_BAR] = ends - every - length
     s.slide.scores[job[lane, GROUP]] = score
     s.slide.rows[job[lane, GROUP]] = row - s.units.first[unit]
@@ -209,17 +214,18 @@ def _flush(s: Sap, lane: int, unit: int) -> None:
         scored.select(s.slide, size, limit)
         size = limit
     if size > 1:
-        scored.sort(s.slide, size)
+        scored.sort(s.slide, size, size)
     for i in range(size):
         row = first + s.slide.rows[i]
-        savl.add(s.stacks, lane, s.rows.scores[row], s.rows.positions[row], s.rows.labels[row])
+        position, label = position_of(s, unit, row), label_of(s, unit, row)
+        savl.add(s.stacks, lane, s.rows.scores[row], position, label)
     s.jobs[lane, GROUP] = 0
 
 
 @part
 def finish(s: Sap, number: int) -> int:
     """Have the stacks of a partition built, if it needs any; what is lacking, or 0."""
-    at = number % s.parts.state.shape[0]
+    at = part_at(s, number)
     if s.parts.state[at] == RAW:
         begin_partition(s, number)
     if s.parts.state[at] == BUILDING:
@@ -234,7 +240,7 @@ def finish(s: Sap, number: int) -> int:
 @part
 def finish_unit(s: Sap, unit: int) -> int:
     """Have the rest of a k-unit of the front partition scanned; what is lacking, or 0."""
-    at = unit % s.units.first.shape[0]
+    at = unit_at(s, unit)
     if s.units.k_unit[at] != 1:
         return 0
     if s.jobs[REST_OF_UNIT, JOB_UNIT] != unit:
@@ -250,7 +256,7 @@ def finish_unit(s: Sap, unit: int) -> int:
 @part
 def finish_units(s: Sap) -> int:
     """Have the rests of k-units scanned that stand at the front or one behind."""
-    past = s.parts.units[s.n[FRONT] % s.parts.state.shape[0], 1]
+    past = s.parts.units[part_at(s, s.n[FRONT]), 1]
     for unit in range(s.n[OLDEST], min(s.n[OLDEST] + 2, past)):
         need = finish_unit(s, unit)
         if need:

@@ -38,11 +38,13 @@ from skytide.algorithms.topk.sap_state import (
     NEEDLESS,
     OLDEST,
     OPEN,
+    OUT,
     PART,
     PARTITIONS,
     RAW,
     REST,
     RIGHT,
+    RISEN,
     ROWS,
     SEEN,
     SIGMA,
@@ -56,9 +58,14 @@ from skytide.algorithms.topk.sap_state import (
     K,
     Sap,
     candidates,
+    collected,
     copy,
+    label_of,
+    part_at,
     place,
+    position_of,
     rho,
+    unit_at,
     worst,
     worst_score,
 )
@@ -79,8 +86,9 @@ FOREVER = 4096
 def open_unit(s: Sap, label: int) -> None:
     """Begin a unit with the row of this label."""
     n, units = s.n, s.units
-    at = n[UNIT] % units.first.shape[0]
+    at = unit_at(s, n[UNIT])
     units.first[at], units.labels[at, 0], units.k_unit[at] = n[ROWS], label, 0
+    units.counted[at] = 1 - s.asked[CULLS]
     n[OPEN], n[SEEN], n[ARRIVED] = 1, 0, 0
     new_slide(s, label)
     n[UNIT_END] = -NEVER
@@ -115,9 +123,8 @@ def unit_length(s: Sap) -> int:
         return max(1, length // s.asked[PARTITIONS] // every) * every
     density = 1.0
     if n[OLDEST] < n[UNIT] and n[TOTAL] > 0:
-        size = units.first.shape[0]
-        first = units.labels[n[OLDEST] % size, 0]
-        density = n[TOTAL] / (units.labels[(n[UNIT] - 1) % size, 1] - first + 1)
+        first = units.labels[unit_at(s, n[OLDEST]), 0]
+        density = n[TOTAL] / (units.labels[unit_at(s, n[UNIT] - 1), 1] - first + 1)
     m = np.ceil(np.sqrt(density * length / max(density * every, s.asked[K])))
     least = int(length / max(m, 1.0))
     return every if least <= 2 * every else least // every * every
@@ -133,30 +140,30 @@ def close_unit(s: Sap) -> int:
     if need:
         return need
     before = s.tau[LAST]
-    size, at = units.first.shape[0], n[UNIT] % units.first.shape[0]
+    size, at = units.first.shape[0], unit_at(s, n[UNIT])
     rows = n[ROWS] - units.first[at]
     if n[UNIT] - n[OLDEST] + 2 >= size:
         return NEED_UNITS
     if candidates(s) + min(s.asked[K], rows) > s.merged.scores.shape[0]:
         return NEED_KEPT
-    n[DOWN] = n[INHERITED] == 1 and n[BEST] + n[REST] < min(s.asked[K], rows)
+    n[DOWN] = n[INHERITED] == 1 and collected(s) < min(s.asked[K], rows)
     if n[DOWN] == 1:
         collect_rest(s)
-    collected = _gather(s)
+    gathered = _gather(s)
     units.end[at], units.labels[at, 1], units.sizes[at] = n[ROWS], n[LATEST], n[SEEN]
     for which in range(2):
-        row = s.group.rows[0 if which == 0 else collected - 1]
+        row = s.group.rows[0 if which == 0 else gathered - 1]
         units.scores[at, which] = s.rows.scores[units.first[at] + row]
-        units.positions[at, which] = s.rows.positions[units.first[at] + row]
-    if _extends(s, collected):
+        units.positions[at, which] = position_of(s, at, units.first[at] + row)
+    if _extends(s, gathered):
         if units.scores[at, 1] <= before:  # Theorem 2: k rows that reach the τ of the unit before
-            units.k_unit[(at - 1) % size] = 0
+            units.k_unit[unit_at(s, n[UNIT] - 1)] = 0
     else:
         _open_part(s)
     units.k_unit[at] = s.asked[KIND] == ENHANCED and rows > s.asked[K]
     _join(s, at)
-    _merge(s, collected)
-    n[BEST], n[REST], n[OPEN] = 0, 0, 0
+    _merge(s, gathered)
+    n[BEST], n[REST], n[RISEN], n[OUT], n[OPEN] = 0, 0, 0, 0, 0
     n[UNIT] += 1
     n[TOTAL] += n[SEEN]
     if s.asked[LENGTH] == 0:
@@ -171,19 +178,18 @@ def _gather(s: Sap) -> int:
     for i in range(n[BEST]):
         group.scores[count], group.rows[count] = -s.best.scores[i], -s.best.rows[i]
         count += 1
+    for i in range(n[RISEN] - 1, -1, -1):
+        group.scores[count], group.rows[count] = s.rising.scores[i], s.rising.rows[i]
+        count += 1
     for i in range(n[REST]):
         group.scores[count], group.rows[count] = s.rest.scores[i], s.rest.rows[i]
         count += 1
-    if count >= zeta:
-        scored.select(group, count, zeta)
+    scored.sort(group, count, min(count, zeta))
     own = s.tau[TAU]  # reached by some ζ rows of the unit
     if n[INHERITED] == 0:
         own = group.scores[zeta - 1] if count >= zeta else np.inf
     s.tau[LAST] = own
     s.tau[TAU] = own if s.asked[KIND] == ENHANCED and n[DOWN] == 0 else np.inf
-    if min(count, zeta) > k:
-        scored.select(group, min(count, zeta), k)
-    scored.sort(group, min(count, k))
     return min(count, k)
 
 
@@ -192,23 +198,23 @@ def _gather(s: Sap) -> int:
 
 
 @part
-def _extends(s: Sap, collected: int) -> bool:
+def _extends(s: Sap, gathered: int) -> bool:
     """Does the unit join the partition before it?"""
     n, parts = s.n, s.parts
     if s.asked[LENGTH] == 0:
         return n[PART] >= 0
     if s.asked[KIND] == EQUAL or n[PART] < n[FRONT] or n[SPLIT] == 1:
         return False
-    at, zeta, k, length = n[PART] % parts.state.shape[0], s.asked[ZETA], s.asked[K], s.asked[LENGTH]
-    last = s.units.labels[n[UNIT] % s.units.first.shape[0], 1]
+    at, zeta, k, length = part_at(s, n[PART]), s.asked[ZETA], s.asked[K], s.asked[LENGTH]
+    last = s.units.labels[unit_at(s, n[UNIT]), 1]
     whole = max(last, n[UNIT_END]) - parts.labels[at, 0] + 1
     if whole > length * (k / (k + zeta)):  # l_max, the solution of (n - l_max) / l_max = η = ζ / k
         return False
-    return _proper(s, collected, last - length + whole)
+    return _proper(s, gathered, last - length + whole)
 
 
 @part
-def _proper(s: Sap, collected: int, since: int) -> bool:
+def _proper(s: Sap, gathered: int, since: int) -> bool:
     """The evaluation function F of Equation (2), not positive; both samples come best first.
 
     Where scores rise, C has less than ηk rows of before, because k younger ones beat the others: these
@@ -221,7 +227,7 @@ def _proper(s: Sap, collected: int, since: int) -> bool:
         ours = kept.parts[c] == n[PART]
         if kept.labels[c] <= (n[BAR] if ours else since):
             continue
-        while mine < collected and taken < k and group.scores[mine] <= kept.scores[c]:
+        while mine < gathered and taken < k and group.scores[mine] <= kept.scores[c]:
             mine, taken = mine + 1, taken + 1
             places += taken + others
         if ours and taken < k:
@@ -231,10 +237,10 @@ def _proper(s: Sap, collected: int, since: int) -> bool:
             others += 1
         if taken == k and others == zeta:
             break
-    while mine < collected and taken < k:
+    while mine < gathered and taken < k:
         mine, taken = mine + 1, taken + 1
         places += taken + others
-    others = max(others, min(zeta, n[TOTAL] - s.parts.sizes[n[PART] % s.parts.state.shape[0]]))
+    others = max(others, min(zeta, n[TOTAL] - s.parts.sizes[part_at(s, n[PART])]))
     rank_sum = taken * (taken + others + 1) - places
     return taken < k or rank_sum <= _upper(s, others)
 
@@ -257,8 +263,8 @@ def _open_part(s: Sap) -> None:
     n, parts = s.n, s.parts
     n[PART] += 1
     n[SPLIT] = 0
-    at = n[PART] % parts.state.shape[0]
-    parts.labels[at, 0] = s.units.labels[n[UNIT] % s.units.first.shape[0], 0]
+    at = part_at(s, n[PART])
+    parts.labels[at, 0] = s.units.labels[unit_at(s, n[UNIT]), 0]
     parts.units[at, 0], parts.sizes[at], parts.stacks[at] = n[UNIT], 0, NONE
     parts.state[at] = NEEDLESS if s.asked[LENGTH] == 0 else RAW
 
@@ -267,7 +273,7 @@ def _open_part(s: Sap) -> None:
 def _join(s: Sap, unit: int) -> None:
     """The unit's rows are the partition's."""
     n, parts = s.n, s.parts
-    at = n[PART] % parts.state.shape[0]
+    at = part_at(s, n[PART])
     s.units.part[unit] = n[PART]
     parts.labels[at, 1] = s.units.labels[unit, 1]
     parts.units[at, 1] = n[UNIT] + 1
@@ -279,16 +285,16 @@ def _join(s: Sap, unit: int) -> None:
 
 
 @part
-def _merge(s: Sap, collected: int) -> None:
+def _merge(s: Sap, gathered: int) -> None:
     """C becomes C ∪ P_m^k, less what is expired, what k younger candidates beat, and what is no longer
     among the k best of its own partition.  O(|C| + k)."""
     n, kept, merged, group = s.n, s.kept, s.merged, s.group
-    k, at, mine, out, ours = s.asked[K], n[PART] % s.parts.state.shape[0], 0, 0, 0
+    k, at, mine, out, ours = s.asked[K], part_at(s, n[PART]), 0, 0, 0
     n[MERGES] += 1
     entries = candidates(s)
     for i in range(entries + 1):
         c = place(s, i)
-        while mine < collected and (i == entries or group.scores[mine] <= kept.scores[c]):
+        while mine < gathered and (i == entries or group.scores[mine] <= kept.scores[c]):
             if ours < k:
                 _write(s, group.rows[mine], out)
                 ours, out = ours + 1, out + 1
@@ -312,12 +318,12 @@ def _merge(s: Sap, collected: int) -> None:
 @part
 def _write(s: Sap, row: int, out: int) -> None:
     """A row of the unit becomes a candidate."""
-    merged, parts = s.merged, s.parts
-    row += s.units.first[s.n[UNIT] % s.units.first.shape[0]]
-    merged.scores[out], merged.positions[out] = s.rows.scores[row], s.rows.positions[row]
-    merged.labels[out], merged.parts[out] = s.rows.labels[row], s.n[PART]
+    merged, parts, at = s.merged, s.parts, unit_at(s, s.n[UNIT])
+    row += s.units.first[at]
+    merged.scores[out], merged.positions[out] = s.rows.scores[row], position_of(s, at, row)
+    merged.labels[out], merged.parts[out] = label_of(s, at, row), s.n[PART]
     merged.dominators[out] = 0
-    at = s.n[PART] % parts.state.shape[0]
+    at = part_at(s, s.n[PART])
     parts.scores[at], parts.positions[at] = merged.scores[out], merged.positions[out]
 
 
@@ -341,21 +347,23 @@ def squeeze(s: Sap) -> None:
     """Let go of the rows of units that are gone, and of partitions that need not be scanned."""
     n, parts, units, rows, free = s.n, s.parts, s.units, s.rows, 0
     for number in range(n[FRONT], n[PART]):
-        at = number % parts.state.shape[0]
+        at = part_at(s, number)
         if parts.state[at] == RAW:
             if parts.sizes[at] <= s.asked[K] or rho(s, number) >= s.asked[K]:
                 parts.state[at] = NEEDLESS
     for unit in range(n[OLDEST], n[UNIT] + n[OPEN]):
-        at = unit % units.first.shape[0]
+        at = unit_at(s, unit)
         closed = unit < n[UNIT]
         first, past = units.first[at], units.end[at] if closed else n[ROWS]
-        if closed and parts.state[units.part[at] % parts.state.shape[0]] == NEEDLESS:
+        if closed and parts.state[part_at(s, units.part[at])] == NEEDLESS:
             past = first
-        for row in range(first, past):
-            to = free + row - first
-            rows.scores[to] = rows.scores[row]
-            rows.positions[to] = rows.positions[row]
-            rows.labels[to] = rows.labels[row]
+        back = first - free
+        for to in range(free, past - back):
+            rows.scores[to] = rows.scores[to + back]
+        if units.counted[at] == 0:
+            for to in range(free, past - back):
+                rows.positions[to] = rows.positions[to + back]
+                rows.labels[to] = rows.labels[to + back]
         units.first[at], free = free, free + past - first
         units.end[at] = free
     n[ROWS] = free

@@ -24,8 +24,8 @@ from skytide.algorithms.topk.sap_state import (
     PART,
     RIGHT,
     UNIT,
+    ZETA,
     Candidates,
-    K,
     Parts,
     Rows,
     Sap,
@@ -58,15 +58,16 @@ def empty_state(asked: Ints, upper: Floats) -> Sap:
         pairs(room),
         pairs(room),
         pairs(room),
-        pairs(512),
-        pairs(2 * int(asked[K]) if asked[CULLS] else 1),
+        pairs(2 * room),
+        pairs(1024),
+        pairs(2 * int(asked[ZETA]) if asked[CULLS] else 1),
         rows(room),
         kept(room),
         kept(room),
         Units(
             *(ints(units), ints(units), ints(units, 2), ints(units), ints(units), ints(units, 2)),
             np.zeros((units, 2)),
-            ints(units),
+            *(ints(units), ints(units), ints(units)),
         ),
         Parts(
             *(ints(units, 2), ints(units, 2), ints(units), ints(units), np.zeros(units)),
@@ -75,7 +76,7 @@ def empty_state(asked: Ints, upper: Floats) -> Sap:
         empty_savl(1024),
         np.full((2, 9), -1),
         np.zeros(2),
-        np.full(3, np.inf),
+        np.full(4, np.inf),
         upper,
         asked,
         n,
@@ -132,7 +133,7 @@ def grown(s: Sap, need: int) -> Sap:
     names = {
         NEED_ROWS: ("rows",),
         NEED_LEAVING: ("leaving",),
-        NEED_UNIT: ("best", "rest", "group"),
+        NEED_UNIT: ("best", "rest", "rising", "group"),
         NEED_SLIDE: ("slide",),
     }[need]
     return s._replace(**{name: doubled(getattr(s, name)) for name in names})

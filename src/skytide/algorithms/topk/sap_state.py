@@ -3,6 +3,8 @@
 **The answer** R is the k best of C ∪ U ∪ M_0, with U what is collected of the unit that is coming in.
 C is one list, the best first, with a gap in it: what is left of the gap is in R, what is right of it
 is not.  Of U, the part in R is a heap with the worst on top, the rest a heap with the best on top.
+But rows that come into R each better than the one before lie side by side, ``rising``, the worst first,
+with a mark before those that are in R: where scores rise nothing is done but to move it.
 None of M_0 is in R: a row that comes into R from there becomes a candidate, as the paper has it.  So to
 drop the worst of R or to take in the next best costs O(log k), and a slide that changes nothing O(1).
 
@@ -26,26 +28,28 @@ from skytide.structures.savl import NONE, Savl
 from skytide.structures.scored import Scored, better
 
 STRIDE = 256
-"""Scores compared at one go."""
+"""Scores of a scan compared at one go."""
 
 # What ``asked`` holds.
 K, LENGTH, EVERY, KIND, ZETA, LIMIT, DELAY, STACKS, PARTITIONS, CULLS = range(10)
 EQUAL, DYNAMIC, ENHANCED = range(3)  # of KIND
 
 # What ``tau`` holds: the score that a row must reach to be collected; that of the unit before; the
-# score that it must reach to be stored.
-TAU, LAST, SIGMA = range(3)
+# score that it must reach to be stored; one that about ζ rows of a slide reached of late.
+TAU, LAST, SIGMA, GUESS = range(4)
 
 # What ``n`` holds: sizes and places; of the unit coming in and the oldest; of the youngest partition
-# and the oldest; counts of what was done; of the unit and the slide coming in.
+# and the oldest; counts of what was done; of the unit and the slide coming in; how many rows are
+# rising, and how many of these are not in R.
 ROWS, LEFT, RIGHT, ANSWER, BEST, REST, LEAVING, BAR = range(8)
 OPEN, UNIT, OLDEST, UNIT_END, INHERITED, DOWN = range(8, 14)
 PART, FRONT, INSTALLED, SPLIT, FORMED = range(14, 19)
 SCANNED, BUILDS, MERGES, RESCANS, TOTAL = range(19, 24)
 SEEN, LATEST, SPOTTED, CULLED, ARRIVED = range(24, 29)
-COUNTS = 29
+RISEN, OUT = range(29, 31)
+COUNTS = 31
 
-NOWHERE, IN_LEFT, IN_RIGHT, IN_BEST, IN_REST, IN_STACKS = range(6)
+NOWHERE, IN_LEFT, IN_RIGHT, IN_BEST, IN_REST, IN_STACKS, IN_RISING = range(7)
 NEED_ROWS, NEED_KEPT, NEED_LEAVING, NEED_UNIT, NEED_UNITS, NEED_NODES, NEED_SLIDE = range(1, 8)
 RAW, BUILDING, BUILT, LOADED, NEEDLESS = range(5)  # of a partition's M
 
@@ -69,7 +73,7 @@ class Candidates(NamedTuple):
 
 
 class Units(NamedTuple):
-    """A ring: unit u is at ``u % size``."""
+    """A ring: unit u is at ``u % size``; see ``unit_at``."""
 
     first: Ints  # where its rows are
     end: Ints
@@ -79,6 +83,8 @@ class Units(NamedTuple):
     positions: Ints  # (units, 2): of its best row and its k-th best
     scores: Floats  # (units, 2): of the same
     k_unit: Ints  # 1 if it is a k-unit whose rest has not been scanned
+    counted: Ints  # 1 if positions and labels go up by one from row to row, and are not stored
+    begins: Ints  # the position of its first row
 
 
 class Parts(NamedTuple):
@@ -96,9 +102,10 @@ class Parts(NamedTuple):
 class Sap(NamedTuple):
     """All of it."""
 
-    rows: Rows  # of units that may still have to be scanned, and of the one coming in
+    rows: Rows  # of units that may still have to be scanned, and of the one coming in; ``position_of``
     best: Scored  # heap, negated: rows of the unit coming in that are in R, counted from its first
     rest: Scored  # heap: what else is collected of it
+    rising: Scored  # and what is in neither, the worst first
     group: Scored  # scratch
     slide: Scored  # scratch of scans
     spotted: Scored  # the best rows of the slide coming in, for σ
@@ -116,6 +123,34 @@ class Sap(NamedTuple):
     n: Ints
 
 
+@inlined
+def unit_at(s: Sap, unit: int) -> int:
+    """Where a unit is in its ring, of 2^i places, so that there is nothing to divide."""
+    return unit & (s.units.first.shape[0] - 1)
+
+
+@inlined
+def part_at(s: Sap, number: int) -> int:
+    """Where a partition is in its ring."""
+    return number & (s.parts.state.shape[0] - 1)
+
+
+@inlined
+def position_of(s: Sap, at: int, row: int) -> int:
+    """The position of a row of the unit that is there."""
+    if s.units.counted[at] == 1:
+        return s.units.begins[at] + row - s.units.first[at]
+    return s.rows.positions[row]
+
+
+@inlined
+def label_of(s: Sap, at: int, row: int) -> int:
+    """The label of a row of the unit that is there."""
+    if s.units.counted[at] == 1:
+        return s.units.labels[at, 0] + row - s.units.first[at]
+    return s.rows.labels[row]
+
+
 # --------------------------------------------------------------------------------------
 # Both ends of R
 
@@ -124,19 +159,29 @@ class Sap(NamedTuple):
 def worst(s: Sap) -> int:
     """Where the worst row of R is."""
     n, kept = s.n, s.kept
+    where, score = NOWHERE, -np.inf
+    if n[BEST] > 0:
+        where, score = IN_BEST, -s.best.scores[0]
+    if n[OUT] < n[RISEN]:
+        at, row = n[OUT], -s.best.rows[0]
+        if where == NOWHERE or better(score, row, s.rising.scores[at], s.rising.rows[at]):
+            where, score = IN_RISING, s.rising.scores[at]
     while n[LEFT] > 0 and kept.labels[n[LEFT] - 1] <= n[BAR]:
         n[LEFT] -= 1
-    if n[BEST] == 0:
-        return IN_LEFT if n[LEFT] > 0 else NOWHERE
-    if n[LEFT] == 0 or kept.scores[n[LEFT] - 1] < -s.best.scores[0]:
-        return IN_BEST
-    return IN_LEFT  # of equal scores the younger is better, and the unit coming in is youngest
+    # Of equal scores the younger is better, and the unit coming in is youngest.
+    if n[LEFT] > 0 and kept.scores[n[LEFT] - 1] >= score:
+        where = IN_LEFT
+    return where
 
 
 @inlined
 def worst_score(s: Sap, where: int) -> float:
-    """Its score."""
-    return s.kept.scores[s.n[LEFT] - 1] if where == IN_LEFT else -s.best.scores[0]
+    """Its score; less than any if R is empty."""
+    if where == NOWHERE:
+        return -np.inf
+    if where == IN_LEFT:
+        return s.kept.scores[s.n[LEFT] - 1]
+    return s.rising.scores[s.n[OUT]] if where == IN_RISING else -s.best.scores[0]
 
 
 @inlined
@@ -147,7 +192,15 @@ def worst_position(s: Sap) -> int:
         return -1
     if where == IN_LEFT:
         return s.kept.positions[s.n[LEFT] - 1]
-    return s.rows.positions[s.units.first[s.n[UNIT] % len(s.units.first)] - s.best.rows[0]]
+    row = s.rising.rows[s.n[OUT]] if where == IN_RISING else -s.best.rows[0]
+    at = unit_at(s, s.n[UNIT])
+    return position_of(s, at, s.units.first[at] + row)
+
+
+@inlined
+def collected(s: Sap) -> int:
+    """How many rows of the unit coming in are collected."""
+    return s.n[BEST] + s.n[REST] + s.n[RISEN]
 
 
 @inlined
@@ -161,8 +214,12 @@ def next_best(s: Sap) -> int:
     node = savl.best(s.stacks, n[BAR])
     if node != NONE and better(s.stacks.scores[node], s.stacks.positions[node], score, position):
         where, score = IN_STACKS, s.stacks.scores[node]
+    row = NEVER  # any of the unit coming in is younger
     if n[REST] > 0 and s.rest.scores[0] <= score:
-        where = IN_REST
+        where, score, row = IN_REST, s.rest.scores[0], s.rest.rows[0]
+    last = n[OUT] - 1
+    if n[OUT] > 0 and better(s.rising.scores[last], s.rising.rows[last], score, row):
+        where = IN_RISING
     return where
 
 
@@ -171,6 +228,8 @@ def score_at(s: Sap, where: int) -> float:
     """The score of the row that ``next_best`` found."""
     if where == IN_RIGHT:
         return s.kept.scores[s.n[RIGHT]]
+    if where == IN_RISING:
+        return s.rising.scores[s.n[OUT] - 1]
     return s.rest.scores[0] if where == IN_REST else s.stacks.scores[s.stacks.tops[0]]
 
 
@@ -182,6 +241,8 @@ def leave(s: Sap, where: int) -> None:
         n[LEFT] -= 1
         n[RIGHT] -= 1
         copy(s.kept, n[LEFT], s.kept, n[RIGHT])
+    elif where == IN_RISING:
+        n[OUT] += 1
     else:
         score, row = -s.best.scores[0], -s.best.rows[0]
         n[BEST] = scored.pop(s.best, n[BEST])
@@ -193,6 +254,9 @@ def enter(s: Sap, where: int) -> None:
     """Take the next best row into R, as the worst of it."""
     n = s.n
     n[ANSWER] += 1
+    if where == IN_RISING:
+        n[OUT] -= 1
+        return
     if where == IN_REST:
         score, row = s.rest.scores[0], s.rest.rows[0]
         n[REST] = scored.pop(s.rest, n[REST])
@@ -297,7 +361,7 @@ def place(s: Sap, i: int) -> int:
 @part
 def rho(s: Sap, number: int) -> int:
     """The group dominance number of a partition, Definition 1, or k if it is more.  O(|C|)."""
-    n, kept, at = s.n, s.kept, number % s.parts.state.shape[0]
+    n, kept, at = s.n, s.kept, part_at(s, number)
     score, position, found = s.parts.scores[at], s.parts.positions[at], 0
     for i in range(candidates(s)):
         c = place(s, i)
