@@ -24,8 +24,8 @@ def xs(table: pa.Table) -> list[float]:
     [
         (st.last(1_000), "two-stacks-linked"),
         (st.last(1_000, every=2), "two-stacks-linked"),
-        (st.last(1_000, every=5), "two-stacks-linked"),
-        (st.last(1_000, every=6), "two-stacks-culled"),
+        (st.last(1_000, every=23), "two-stacks-linked"),
+        (st.last(1_000, every=24), "two-stacks-culled"),
         (st.last("1 hour", every="1 minute"), "two-stacks-linked"),
         (st.everything(), "two-stacks-linked"),
         (st.last(1_000, history=True), "n12-of-n"),

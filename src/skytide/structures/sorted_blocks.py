@@ -143,6 +143,53 @@ def pop_worst(blocks: SortedBlocks) -> None:
 
 
 # --------------------------------------------------------------------------------------
+# Many at either end
+
+
+@part
+def replace_by_better(
+    blocks: SortedBlocks, scores: Floats, positions: Ints, start: int, stop: int
+) -> None:
+    """Drop as many of the worst rows as there are new ones, each of these better than all before it.
+
+    Of more new rows than there are rows the last remain.  O(1 + new rows / 8).
+    """
+    start = max(start, stop - blocks.sizes[ROWS])
+    _drop_worst(blocks, stop - start)
+    width, sizes = blocks.scores.shape[1], blocks.sizes
+    while start < stop:
+        if sizes[ROWS] == 0 or blocks.spans[blocks.order[sizes[HIGH] - 1], END] == width:
+            _open_best(blocks, scores[start])
+        block = blocks.order[sizes[HIGH] - 1]
+        at = blocks.spans[block, END]
+        some = min(width - at, stop - start)
+        for i in range(some):
+            blocks.scores[block, at + i] = scores[start + i]
+        for i in range(some):
+            blocks.positions[block, at + i] = positions[start + i]
+        blocks.spans[block, END] = at + some
+        sizes[ROWS] += some
+        start += some
+
+
+@inlined
+def _drop_worst(blocks: SortedBlocks, rows: int) -> None:
+    """Drop so many of the worst rows."""
+    sizes = blocks.sizes
+    sizes[ROWS] -= rows
+    while rows > 0:
+        block = blocks.order[sizes[LOW]]
+        some = blocks.spans[block, END] - blocks.spans[block, BEGIN]
+        if some > rows:
+            at = blocks.spans[block, BEGIN] + rows
+            blocks.spans[block, BEGIN], blocks.worst[sizes[LOW]] = at, blocks.scores[block, at]
+        else:
+            _give_back(blocks, block)
+            sizes[LOW] += 1
+        rows -= some
+
+
+# --------------------------------------------------------------------------------------
 # Anywhere
 
 

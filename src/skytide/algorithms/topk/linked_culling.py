@@ -7,14 +7,31 @@ import numpy as np
 from skytide.algorithms.sliding.protocol import Floats, Ints
 from skytide.algorithms.topk.admission import kth_best
 from skytide.algorithms.topk.linked_log import write_down
-from skytide.algorithms.topk.linked_state import EVERY, LENGTH, LOG, K, Linked, bar_of, offer
+from skytide.algorithms.topk.linked_state import (
+    EVERY,
+    GUESS,
+    LENGTH,
+    LOG,
+    K,
+    Linked,
+    bar_of,
+    is_all_of_r,
+    offer,
+)
 from skytide.algorithms.topk.slides import end
 from skytide.kernel import inlined
-from skytide.structures.search import first_after, first_up_to
+from skytide.structures.search import (
+    count_up_to,
+    end_of_rise,
+    first_after,
+    first_over,
+    first_up_to,
+    greatest,
+)
+from skytide.structures.sorted_blocks import best_score, replace_by_better
 
-MANY = 64
-"""Of 64 k rows in random order some 7 k are kept, which costs about what keeping all does."""
-PROBES = 16
+MANY, PROBES = 24, 16
+"""Of so many times k rows that end together it pays to look for the k best whatever the scores do."""
 
 
 @inlined
@@ -28,82 +45,92 @@ def end_of_slide(s: Linked, labels: Ints, row: int, clock: int) -> int:
 
 
 @inlined
-def is_culled(s: Linked, scores: Floats, row: int, stop: int) -> bool:
-    """Does it pay to look for the k best of rows that end together?
+def bars_of_slide(s: Linked, scores: Floats, row: int, stop: int) -> tuple[float, float]:
+    """Scores that k of these rows reach, and the same for all but the last k; infinite if it does not
+    pay to cull them.
 
-    Of very many always; else if the first and the last k let few others pass, as they do where scores
-    rise or fall.
+    What the first and the last k reach lets few others pass where scores rise or fall.  Of very many
+    rows the guess that comes from the slide before tells more, if k rows turn out to reach it.
     """
     k, between = s.asked[K], stop - row - 2 * s.asked[K]
-    if between < 0 or stop - row >= MANY * k:
-        return between >= 0
-    bar = early_bar(scores, stop, k, bar_of_ends(scores, row, stop, k))
+    if between < 0:
+        return np.inf, np.inf
+    bar = bar_of_ends(scores, row, stop, k)
+    early, guess = early_bar(scores, stop, k, bar), s.bars[GUESS]
+    if stop - row >= MANY * k:
+        if guess < early and count_up_to(scores, row, stop, guess) >= k:
+            return guess, guess
+        return bar, early
     passed, step = 0, between // PROBES + 1
     for probe in range(row + k, stop - k, step):
-        passed += scores[probe] <= bar
-    return 4 * step * passed <= between
+        passed += scores[probe] <= early
+    return (bar, early) if 4 * step * passed <= between else (np.inf, np.inf)
 
 
 @inlined
-def take_best(s: Linked, scores: Floats, positions: Ints, labels: Ints, row: int, stop: int) -> int:
+def take_best(
+    s: Linked,
+    scores: Floats,
+    positions: Ints,
+    labels: Ints,
+    row: int,
+    stop: int,
+    bar: float,
+    early: float,
+) -> int:
     """Take in rows that end together, but forget many that are not among their k best.
 
     The bar is lowered whenever k more rows have reached it.  Returns up to which row there was room.
     """
-    k, last, filled, best = s.asked[K], stop - s.asked[K], 0, s.best
-    bar = bar_of_ends(scores, row, stop, k)
-    early = early_bar(scores, stop, k, bar)
+    k, last, filled, best, former = s.asked[K], stop - s.asked[K], 0, s.best, bar
     while row < stop and s.sizes[LOG] < s.log.scores.shape[0]:
-        if row < last:
-            row = first_up_to(scores, row, last, early)
-        if row >= last:
-            row = first_up_to(scores, row, stop, bar)
-        if row < stop:
-            write_down(s.log, s.sizes, scores, positions, labels, row, row + 1)
-            if scores[row] <= bar_of(s):
-                offer(s, scores[row], positions[row])
+        limit, reach = (last, early) if row < last else (stop, bar)
+        row = first_up_to(scores, row, limit, reach)
+        room = s.log.scores.shape[0] - s.sizes[LOG]
+        end = first_over(scores, row, min(limit, row + room), reach)
+        take_all(s, scores, positions, labels, row, end, row)
+        while row < end and bar < np.inf:
             best[filled] = scores[row]
-            filled += 1
+            filled, row = filled + 1, row + 1
             if filled == 2 * k:
-                bar, filled = min(bar, kth_best(best, filled, k)), k
+                former, bar, filled = bar, min(bar, kth_best(best, filled, k)), k
                 early = min(early, bar)
-            row += 1
+        row = end
+    if bar < np.inf:
+        s.bars[GUESS] = bar if 4 * filled >= 5 * k else former  # so many rows reach the bar
     return row
+
+
+@inlined
+def take_all(
+    s: Linked, scores: Floats, positions: Ints, labels: Ints, row: int, stop: int, hit: int
+) -> bool:
+    """Write rows down, and offer to the back, from ``hit`` on, what reaches its bar; does R change?"""
+    write_down(s.log, s.sizes, scores, positions, labels, row, stop)
+    moved = False
+    while hit < stop:
+        bar = bar_of(s)
+        if scores[hit] > bar:
+            hit = first_up_to(scores, hit, stop, bar)
+        elif is_all_of_r(s) and scores[hit] <= best_score(s.inside):
+            end = end_of_rise(scores, hit, stop)
+            replace_by_better(s.inside, scores, positions, hit, end)
+            moved, hit = True, end
+        else:
+            moved |= offer(s, scores[hit], positions[hit])
+            hit += 1
+    return moved
 
 
 @inlined
 def bar_of_ends(scores: Floats, row: int, stop: int, k: int) -> float:
     """A score that k of these rows reach: the first k do, or the last."""
-    return min(worst_of(scores, row, row + k), worst_of(scores, stop - k, stop))
+    return min(greatest(scores, row, row + k), greatest(scores, stop - k, stop))
 
 
 @inlined
 def early_bar(scores: Floats, stop: int, k: int, bar: float) -> float:
     """If all of the last k rows reach the bar, those that are older have to be better."""
-    if count_at_most(scores, stop - k, stop, bar) == k:
+    if count_up_to(scores, stop - k, stop, bar) == k:
         return np.nextafter(bar, -np.inf)
     return bar
-
-
-@inlined
-def worst_of(scores: Floats, start: int, stop: int) -> float:
-    """The greatest score, four at a time: one after the other they would wait for each other."""
-    a = b = c = d = scores[start]
-    row = start
-    while row + 4 <= stop:
-        a, b = max(a, scores[row]), max(b, scores[row + 1])
-        c, d = max(c, scores[row + 2]), max(d, scores[row + 3])
-        row += 4
-    while row < stop:
-        a = max(a, scores[row])
-        row += 1
-    return max(max(a, b), max(c, d))
-
-
-@inlined
-def count_at_most(scores: Floats, start: int, stop: int, bar: float) -> int:
-    """How many scores are as good as the bar."""
-    found = 0
-    for row in range(start, stop):
-        found += scores[row] <= bar
-    return found

@@ -7,6 +7,7 @@ import numpy as np
 from skytide.algorithms.topk.admission import kth_best
 from skytide.algorithms.topk.linked_state import (
     AGE,
+    BACK,
     CHOSEN,
     CURSOR,
     FRONT,
@@ -24,7 +25,7 @@ from skytide.kernel import inlined, part
 from skytide.structures import sorted_blocks
 from skytide.structures.blocks import Floats, Ints
 from skytide.structures.merge_sort import sort
-from skytide.structures.search import last_under
+from skytide.structures.search import falls, last_under
 from skytide.structures.sorted_blocks import ROWS
 
 NEED_LOG, NEED_FRONT = 1, 2
@@ -65,6 +66,8 @@ def thinned(s: Linked, start: int) -> bool:
     while low < sizes[LOG] and log.labels[low] <= start:
         low += 1
     row = sizes[LOG] - 1
+    if falls(log.scores, low, sizes[LOG]):
+        row, free = low - 1, low
     while row >= low:
         free -= 1
         best[filled] = log.scores[row]
@@ -154,5 +157,5 @@ def turn_over(s: Linked, start: int) -> int:
     sizes[FRONT], sizes[AGE], sizes[LOG] = rows, 0, 0
     sizes[CURSOR] = sizes[CHOSEN] = min(rows, s.asked[K])
     sorted_blocks.clear(s.inside)
-    sizes[OUTSIDE], s.bar[0] = 0, np.inf
+    sizes[OUTSIDE], s.bars[BACK] = 0, np.inf
     return 0

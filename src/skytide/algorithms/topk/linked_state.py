@@ -32,6 +32,9 @@ OUTSIDE = 5  # rows of the heap
 HALTED = 6  # 1 if the log could not become the front for want of room
 SIZES = 7
 K, LENGTH, EVERY, CULLS = 0, 1, 2, 3  # what ``asked`` holds
+BACK, GUESS = 0, 1
+"""What ``bars`` holds: the score that a row has to reach to be one of the k best of the back; one that
+the k best of a slide may reach."""
 
 
 class Log(NamedTuple):
@@ -60,7 +63,7 @@ class Linked(NamedTuple):
     front: Front
     inside: SortedBlocks
     outside: Scored
-    bar: Floats  # (1,): the score that a row has to reach to be one of the k best of the back
+    bars: Floats
     sorting: Sorting
     best: Floats  # (2 k,): scratch
     sizes: Ints
@@ -74,9 +77,13 @@ class Linked(NamedTuple):
 @inlined
 def bar_of(s: Linked) -> float:
     """The score that a row has to reach to be one of the k best of the back."""
-    if s.inside.sizes[ROWS] == s.asked[K]:
-        return worst_score(s.inside)
-    return s.bar[0]
+    return worst_score(s.inside) if is_all_of_r(s) else s.bars[BACK]
+
+
+@inlined
+def is_all_of_r(s: Linked) -> bool:
+    """Are all rows of R inside?  Then no other row of now will ever be in it."""
+    return s.inside.sizes[ROWS] == s.asked[K]
 
 
 @inlined
@@ -114,7 +121,7 @@ def cut_outside(s: Linked) -> None:
     """
     heap, keep = s.outside, s.asked[K] - s.inside.sizes[ROWS]
     scored.select(heap, s.sizes[OUTSIDE], keep)
-    s.bar[0] = heap.scores[keep - 1]
+    s.bars[BACK] = heap.scores[keep - 1]
     scored.make_heap(heap, keep)
     s.sizes[OUTSIDE] = keep
 
@@ -206,5 +213,6 @@ def answer_after(s: Linked, start: int) -> Ints:
         some.scores[found], some.rows[found] = front.scores[row], front.positions[row]
         found += 1
     k = min(found, s.asked[K])
-    scored.select(some, found, k)
+    if k < found:
+        scored.select(some, found, k)
     return some.rows[:k].copy()

@@ -45,12 +45,12 @@ from skytide.algorithms.topk.sap_state import (
     rho,
     unit_at,
 )
-from skytide.algorithms.topk.sap_unit import count_at_most
 from skytide.algorithms.topk.slides import end
 from skytide.kernel import inlined, part
 from skytide.structures import savl, scored
 from skytide.structures.savl import NONE
 from skytide.structures.scored import better
+from skytide.structures.search import count_up_to
 
 JOB_PART, JOB_UNIT, JOB_STOP, JOB_ROW, GROUP, GROUP_BAR, F_THETA, BETTER, WANTED = range(9)
 """What ``jobs[lane]`` holds: the partition; the unit being scanned, and the last to scan, going back;
@@ -133,7 +133,7 @@ def _scan_some(s: Sap, lane: int, unit: int) -> int:
     high = job[lane, JOB_ROW]
     low = max(0, high - STRIDE)
     job[lane, JOB_ROW] = low
-    if count_at_most(s.rows.scores, first + low, first + high, _bar(s, lane)) > 0:
+    if count_up_to(s.rows.scores, first + low, first + high, _bar(s, lane)) > 0:
         for row in range(first + high - 1, first + low - 1, -1):
             if s.rows.scores[row] <= _bar(s, lane):
                 _consider(s, lane, unit, row)

@@ -64,6 +64,7 @@ from skytide.kernel import inlined, part
 from skytide.structures import scored
 from skytide.structures.blocks import Floats, Ints
 from skytide.structures.scored import better
+from skytide.structures.search import count_up_to, first_up_to
 
 SAMPLED = 12
 """How many of the best rows of a sample are wanted."""
@@ -102,7 +103,7 @@ def take(s: Sap, scores: Floats, positions: Ints, labels: Ints, start: int, stop
     shift = at - s.units.first[unit] - start
     where = worst(s)
     bar = worst_score(s, where)  # as good a row comes into R: it is younger than all before
-    row = next_at_most(scores, start, stop, s.tau[TAU])
+    row = first_up_to(scores, start, stop, s.tau[TAU])
     while row < stop:
         if scores[row] > bar:
             _set_aside(s, scores[row], row + shift)
@@ -110,7 +111,7 @@ def take(s: Sap, scores: Floats, positions: Ints, labels: Ints, start: int, stop
             _let_in(s, where, scores[row], row + shift)
             where = worst(s)
             bar = worst_score(s, where)
-        row = next_at_most(scores, row + 1, stop, s.tau[TAU])
+        row = first_up_to(scores, row + 1, stop, s.tau[TAU])
 
 
 @inlined
@@ -152,14 +153,14 @@ def _take_best(
     """The same, but store only rows that may be among the k best of their slide."""
     n, rows = s.n, s.rows
     first = s.units.first[unit_at(s, n[UNIT])]
-    row = next_at_most(scores, start, stop, s.tau[SIGMA])
+    row = first_up_to(scores, start, stop, s.tau[SIGMA])
     while row < stop:
         at = n[ROWS]
         rows.scores[at], rows.positions[at] = scores[row], positions[row]
         rows.labels[at] = labels[row]
         n[ROWS] += 1
         _spot(s, scores[row], at - first)
-        row = next_at_most(scores, row + 1, stop, s.tau[SIGMA])
+        row = first_up_to(scores, row + 1, stop, s.tau[SIGMA])
 
 
 @inlined
@@ -196,11 +197,11 @@ def look_ahead(s: Sap, scores: Floats, start: int, stop: int) -> None:
 @inlined
 def _tighter(s: Sap, scores: Floats, start: int, stop: int, bar: float, guess: float) -> float:
     """The guess, -inf for one by a sample, if k rows reach it; the bar, if that is good enough."""
-    if count_at_most(scores, start, stop, bar) < 2 * s.asked[ZETA]:
+    if count_up_to(scores, start, stop, bar) < 2 * s.asked[ZETA]:
         return bar
     if guess == -np.inf:
         guess = _sampled(s, scores, start, stop)
-    reached = guess < bar and count_at_most(scores, start, stop, guess) >= s.asked[K]
+    reached = guess < bar and count_up_to(scores, start, stop, guess) >= s.asked[K]
     return guess if reached else bar
 
 
@@ -251,37 +252,6 @@ def arrive_spotted(s: Sap) -> None:
                 _let_in(s, where, spotted.scores[i], spotted.rows[i])
             else:
                 _set_aside(s, spotted.scores[i], spotted.rows[i])
-
-
-@part
-def count_at_most(scores: Floats, start: int, stop: int, bar: float) -> int:
-    """How many of these scores are as good as the bar?  Without branches, so that it becomes SIMD."""
-    found = 0
-    for i in range(stop - start):
-        found += scores[np.uint64(start) + np.uint64(i)] <= bar
-    return found
-
-
-@inlined
-def next_at_most(scores: Floats, row: int, stop: int, bar: float) -> int:
-    """The first place from ``row`` on with a score as good as the bar, or ``stop``.
-
-    The loop of 16 steps is unrolled and becomes SIMD; twice as fast as with places that could be
-    negative, for all that the compiler knows.  The first row is tried alone for the sake of rising
-    scores, all of which are as good.
-    """
-    if row < stop and scores[row] <= bar:
-        return row
-    while row + 16 <= stop:
-        found = False
-        for i in range(16):
-            found |= scores[np.uint64(row) + np.uint64(i)] <= bar
-        if found:
-            break
-        row += 16
-    while row < stop and scores[row] > bar:
-        row += 1
-    return row
 
 
 @inlined

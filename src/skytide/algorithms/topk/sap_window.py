@@ -63,6 +63,7 @@ from skytide.algorithms.topk.sap_unit import (
 )
 from skytide.kernel import inlined, kernel, part
 from skytide.structures import savl
+from skytide.structures.search import first_after
 
 CHUNK = 1024
 """Rows taken in at one go."""
@@ -85,7 +86,7 @@ def feed(
         need = _move(s, clock)
         if need:
             return need
-        start, stop = start_of(clock, s.asked[LENGTH]), _first_after(labels, done[ROW], clock)
+        start, stop = start_of(clock, s.asked[LENGTH]), first_after(labels, done[ROW], clock)
         while done[ROW] < stop:
             if labels[done[ROW]] <= start:
                 done[ROW] += 1
@@ -118,32 +119,7 @@ def _end_of_part(s: Sap, labels: Ints, start: int, stop: int) -> int:
     if s.asked[LENGTH] == 0:
         return min(start + CHUNK, stop)
     last = min(s.n[UNIT_END], s.n[CULLED])
-    return stop if labels[stop - 1] <= last else _first_after(labels, start, last)
-
-
-@inlined
-def _first_after(labels: Ints, start: int, label: int) -> int:
-    """The first row from ``start`` on with a greater label: O(log of how far that is).
-
-    Where labels go up by one it is found at once."""
-    low, step, rows = start, 1, labels.shape[0]
-    if start < rows:
-        there = start + max(0, min(label - labels[start] + 1, rows - start))
-        if (there == rows or labels[there] > label) and (
-            there == start or labels[there - 1] <= label
-        ):
-            return there
-    while low + step <= rows and labels[low + step - 1] <= label:
-        low += step
-        step *= 2
-    high = min(low + step, rows + 1) - 1
-    while low < high:
-        middle = (low + high) // 2
-        if labels[middle] <= label:
-            low = middle + 1
-        else:
-            high = middle
-    return low
+    return stop if labels[stop - 1] <= last else first_after(labels, start, last)
 
 
 @inlined

@@ -39,7 +39,7 @@ import numpy as np
 
 from skytide.algorithms.sliding.kept import enlarged
 from skytide.algorithms.sliding.protocol import Floats, Ints
-from skytide.algorithms.topk.linked_culling import end_of_slide, is_culled, take_best
+from skytide.algorithms.topk.linked_culling import bars_of_slide, end_of_slide, take_all, take_best
 from skytide.algorithms.topk.linked_log import NEED_LOG, next_to_leave, slide, thinned, write_down
 from skytide.algorithms.topk.linked_state import (
     AGE,
@@ -54,7 +54,6 @@ from skytide.algorithms.topk.linked_state import (
     answer,
     answer_after,
     bar_of,
-    offer,
     worst,
 )
 from skytide.algorithms.topk.ranking import NEVER, ROW, TURN, Ranking, bytes_of, start_of
@@ -122,7 +121,7 @@ class TwoStacksLinked(Ranking):
             _front(16),
             empty_blocks(k + 1),
             Scored(np.zeros(2 * k + 1), np.zeros(2 * k + 1, np.int64)),
-            np.full(1, np.inf),
+            np.full(2, np.inf),
             empty_sorting(16),
             np.zeros(2 * k),
             np.zeros(SIZES, np.int64),
@@ -238,37 +237,18 @@ def go_by_slides(
             if room == 0:
                 need = 0 if thinned(s, NEVER) else NEED_LOG
                 continue
-            stop = end_of_slide(s, labels, row, clock)
-            if waits == 0 and is_culled(s, scores, row, stop):
-                row = take_best(s, scores, positions, labels, row, stop)
-            else:
+            stop, bar, early = end_of_slide(s, labels, row, clock), np.inf, np.inf
+            if waits == 0:
+                bar, early = bars_of_slide(s, scores, row, stop)
+            if bar == np.inf:
                 waits = 3 if waits == 0 else waits - 1
-                stop = min(stop, row + room)
-                take_all(s, scores, positions, labels, row, stop, row)
-                row = stop
+            row = take_best(s, scores, positions, labels, row, stop, bar, early)
         if need != 0:
             break
         told[turn] = worst(s)
         turn += 1
     done[ROW], done[TURN] = row, turn
     return need
-
-
-@inlined
-def take_all(
-    s: Linked, scores: Floats, positions: Ints, labels: Ints, row: int, stop: int, hit: int
-) -> bool:
-    """Write rows down, and offer to the back, from ``hit`` on, what reaches its bar; does R change?"""
-    write_down(s.log, s.sizes, scores, positions, labels, row, stop)
-    moved = False
-    while hit < stop:
-        bar = bar_of(s)
-        if scores[hit] <= bar:
-            moved |= offer(s, scores[hit], positions[hit])
-            hit += 1
-        else:
-            hit = first_up_to(scores, hit, stop, bar)
-    return moved
 
 
 @inlined
