@@ -30,8 +30,10 @@ from skytide.structures.search import (
 )
 from skytide.structures.sorted_blocks import best_score, replace_by_better
 
-MANY, PROBES = 24, 16
-"""Of so many times k rows that end together it pays to look for the k best whatever the scores do."""
+MANY, ENOUGH = 8, 512
+"""Of MANY times k rows that end together, and of ENOUGH, it pays to look for the k best whatever the
+scores do."""
+PROBES = 16
 
 
 @inlined
@@ -57,7 +59,7 @@ def bars_of_slide(s: Linked, scores: Floats, row: int, stop: int) -> tuple[float
         return np.inf, np.inf
     bar = bar_of_ends(scores, row, stop, k)
     early, guess = early_bar(scores, stop, k, bar), s.bars[GUESS]
-    if stop - row >= MANY * k:
+    if stop - row >= max(MANY * k, ENOUGH):
         if guess < early and count_up_to(scores, row, stop, guess) >= k:
             return guess, guess
         return bar, early
