@@ -202,7 +202,8 @@ def go_on(
                 break
             stop = hit + 1
             if stop < rows and labels[stop] <= clock:
-                stop = min(first_after(labels, stop, clock), row + room)
+                stop = first_after(labels, stop, clock)
+            stop = min(stop, row + room)
             moved |= take_all(s, scores, positions, labels, row, stop, hit)
             bar, row = bar_of(s), stop
             if leaves == -NEVER:
