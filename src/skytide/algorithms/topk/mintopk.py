@@ -33,7 +33,7 @@ from skytide.algorithms.topk.ranking import NEVER, ROW, TURN, Ranking, bytes_of,
 from skytide.algorithms.topk.slides import end
 from skytide.kernel import inlined, kernel, part
 from skytide.structures import sorted_slots
-from skytide.structures.score_heap import ScoreHeap, empty_heap, push, replace_top
+from skytide.structures.scored import Scored, push, sink
 from skytide.structures.search import first_after, first_up_to, last_under
 from skytide.structures.sorted_slots import SortedSlots, empty_sorted_slots
 
@@ -66,9 +66,13 @@ class Predicted(NamedTuple):
     # ENDS, the clock at which its oldest rows end; LBP, a slot, if it has k rows; BEFORE, how many had
     # been TAKEN before its own; FIRST_ROW, one of the candidates that end at ENDS
     windows: Ints  # (4, windows)
-    best: ScoreHeap  # room to look for the k best rows of a slide, once there was need to
+    best: Scored  # room for a heap of the k best rows of a slide, negated, once there was need
     sizes: Ints
     asked: Ints  # k, the length of the window or 0, the slide
+
+
+def _heap(rows: int) -> Scored:
+    return Scored(np.zeros(rows), np.zeros(rows, np.int64))
 
 
 def _empty(slots: int, windows: int, asked: Ints) -> Predicted:
@@ -78,7 +82,7 @@ def _empty(slots: int, windows: int, asked: Ints) -> Predicted:
         empty_sorted_slots(0),
         np.arange(slots),
         np.zeros((4, windows), np.int64),
-        empty_heap(0),
+        _heap(0),
         np.array([0, -1, -1, 0, 0, 0, 0, 0, 0]),
         asked,
     )
@@ -153,7 +157,7 @@ class MinTopK(Ranking):
         elif need == NEED_WINDOWS:
             self._state = old._replace(windows=doubled(old.windows, axis=1))
         elif need == NEED_ROOM:
-            self._state = old._replace(best=empty_heap(self._k))
+            self._state = old._replace(best=_heap(self._k))
         else:
             self._state = old._replace(places=empty_sorted_slots(slots))
 
@@ -291,7 +295,7 @@ def offer(
     k, sizes = state.asked[0], state.sizes
     cut, at_cut = np.inf, row  # no row that is worse can be among the k best
     if stop - row >= 2 * k and sizes[SHORT] < sizes[STOP]:
-        if state.best.order.shape[0] == 0:
+        if state.best.rows.shape[0] == 0:
             return NEED_ROOM
         row, at_cut = kth_best(state.best, scores, row, stop, k)
         cut = scores[at_cut]
@@ -312,29 +316,28 @@ def offer(
 
 
 @part
-def kth_best(best: ScoreHeap, scores: Floats, start: int, stop: int, k: int) -> tuple[int, int]:
+def kth_best(best: Scored, scores: Floats, start: int, stop: int, k: int) -> tuple[int, int]:
     """A row before which none of a stretch is among its k best, and which row is the k-th best.
 
     O(m + a log k) for m rows, a of which are better than the k-th best of those gone through before,
     k ln(m / k) in random order.  It begins at the end that looks better, so that sorted rows cost
     0.4-0.7 ns; to keep 2 k rows and select from them was no faster unless k is in the thousands.
     """
-    best.size[0] = 0
     if scores[stop - 1] <= scores[start]:
-        for row in range(stop - 1, stop - k - 1, -1):
-            push(best, scores[row], row)
-        first, row = stop - k, last_under(scores, start, stop - k, best.scores[0])
+        for i in range(k):
+            push(best, i, -scores[stop - 1 - i], 1 + i - stop)
+        first, row = stop - k, last_under(scores, start, stop - k, -best.scores[0])
         while row >= start:
-            replace_top(best, scores[row], row)
-            first, row = row, last_under(scores, start, row, best.scores[0])
-        return first, best.order[0]
-    for row in range(start, start + k):
-        push(best, scores[row], row)
-    row = first_up_to(scores, start + k, stop, best.scores[0])
+            sink(best, k, 0, -scores[row], -row)
+            first, row = row, last_under(scores, start, row, -best.scores[0])
+        return first, -best.rows[0]
+    for i in range(k):
+        push(best, i, -scores[start + i], -start - i)
+    row = first_up_to(scores, start + k, stop, -best.scores[0])
     while row < stop:
-        replace_top(best, scores[row], row)
-        row = first_up_to(scores, row + 1, stop, best.scores[0])
-    return start, best.order[0]
+        sink(best, k, 0, -scores[row], -row)
+        row = first_up_to(scores, row + 1, stop, -best.scores[0])
+    return start, -best.rows[0]
 
 
 @inlined

@@ -23,13 +23,14 @@ from skytide.algorithms.sliding.protocol import Floats, Ints
 from skytide.algorithms.topk.kskyband import with_more_slots
 from skytide.algorithms.topk.ranking import NEVER, ROW, TURN, Ranking, bytes_of, start_of
 from skytide.kernel import kernel, part
-from skytide.structures import ranked
+from skytide.structures import ranked, scored
 from skytide.structures.ranked import LIVE, POSITION, Ranked, empty_ranked
-from skytide.structures.score_heap import ScoreHeap, empty_heap, push, replace_top
+from skytide.structures.scored import Scored
 
 ROWS_A_CELL = 32
-# What ``sizes`` holds: rows so far that ended, that came, that came since the cells were laid out.
-HEAD, TAIL, SINCE, RECOMPUTED = 0, 1, 2, 3
+# What ``sizes`` holds: rows so far that ended, that came, that came since the cells were laid out; how
+# often candidates were looked up, and how many so far.
+HEAD, TAIL, SINCE, RECOMPUTED, FOUND = 0, 1, 2, 3, 4
 FIRST, LAST = 0, 1  # columns of ``cells``
 NEED_ROWS, NEED_SLOTS, NEED_CELLS = 1, 2, 3
 
@@ -51,7 +52,9 @@ class Grid(NamedTuple):
 
     window: Window
     ranked: Ranked
-    best: ScoreHeap  # the k_max best rows, by number, while they are looked up
+    best: (
+        Scored  # the k_max best rows while they are looked up: a heap of negated scores and numbers
+    )
     bar: Floats  # (1,): rows no worse than this are candidates
     asked: Ints  # k, the length of the window or 0
 
@@ -60,7 +63,7 @@ def _window(room: int) -> Window:
     cells = room // ROWS_A_CELL + 2
     positions, labels, following = (np.zeros(room, np.int64) for _ in range(3))
     lists, bounds = np.full((cells, 2), -1), np.full(cells - 1, np.inf)
-    sizes = np.zeros(4, np.int64)
+    sizes = np.zeros(5, np.int64)
     return Window(np.zeros(room), positions, labels, following, lists, bounds, sizes)
 
 
@@ -100,7 +103,8 @@ class SMA(Ranking):
     def _empty(self) -> Grid:
         asked = np.array([self._k, self._length or 0])
         slots = empty_ranked(4 * self._k + 64)
-        return Grid(_window(64), slots, empty_heap(2 * self._k), np.full(1, np.inf), asked)
+        best = Scored(np.zeros(2 * self._k), np.zeros(2 * self._k, np.int64))
+        return Grid(_window(64), slots, best, np.full(1, np.inf), asked)
 
     def _feed(self, *arrays: Any) -> int:
         return feed(self._state, *arrays)
@@ -196,23 +200,24 @@ def join(grid: Grid, score: float, position: int, label: int) -> None:
 @part
 def recompute(grid: Grid) -> int:
     """Make the k_max best rows of the window the candidates; what is lacking, or 0."""
-    window, best_rows = grid.window, grid.best
+    window, best_rows, most = grid.window, grid.best, grid.best.scores.shape[0]
     ranked.cut(grid.ranked, 0)
-    best_rows.size[0] = 0
+    window.sizes[FOUND] = 0
     looked_at = 0
     for cell in range(window.cells.shape[0]):
-        if best_rows.size[0] == best_rows.scores.shape[0]:
+        if window.sizes[FOUND] == most:
             break
         looked_at += look_through(window, cell, best_rows)
-    if looked_at > 4 * best_rows.scores.shape[0] + 8 * ROWS_A_CELL and crowded(window):
+    if looked_at > 4 * most + 8 * ROWS_A_CELL and crowded(window):
         return NEED_CELLS
     window.sizes[RECOMPUTED] += 1
-    grid.bar[0] = np.inf
-    if best_rows.size[0] == best_rows.scores.shape[0]:
-        grid.bar[0] = best_rows.scores[0]
-    sort_ages(best_rows.order, best_rows.size[0])
-    for i in range(best_rows.size[0]):
-        at = best_rows.order[i] % window.scores.shape[0]
+    found = window.sizes[FOUND]
+    grid.bar[0] = -best_rows.scores[0] if found == most else np.inf
+    for i in range(found):
+        best_rows.rows[i] = -best_rows.rows[i]
+    sort_ages(best_rows.rows, found)
+    for i in range(found):
+        at = best_rows.rows[i] % window.scores.shape[0]
         ranked.insert(
             grid.ranked, window.scores[at], window.positions[at], window.labels[at], grid.asked[0]
         )
@@ -220,16 +225,16 @@ def recompute(grid: Grid) -> int:
 
 
 @part
-def look_through(window: Window, cell: int, best_rows: ScoreHeap) -> int:
+def look_through(window: Window, cell: int, best_rows: Scored) -> int:
     """Offer the rows of a cell to the best so far; how many they were."""
-    number, count = window.cells[cell, FIRST], 0
+    number, count, sizes = window.cells[cell, FIRST], 0, window.sizes
     while number >= 0:
         at = number % window.scores.shape[0]
         score = window.scores[at]
-        if best_rows.size[0] < best_rows.scores.shape[0]:
-            push(best_rows, score, number)
-        elif score <= best_rows.scores[0]:  # within a cell the younger come later
-            replace_top(best_rows, score, number)
+        if sizes[FOUND] < best_rows.scores.shape[0]:
+            sizes[FOUND] = scored.push(best_rows, sizes[FOUND], -score, -number)
+        elif score <= -best_rows.scores[0]:  # within a cell the younger come later
+            scored.sink(best_rows, sizes[FOUND], 0, -score, -number)
         number = window.next[at]
         count += 1
     return count
