@@ -39,7 +39,8 @@ def explore(bench, streams):
     for k in bench.pick((10, 100, 1_000), (10, 1_000)):
         for s in bench.pick((1, 10, 100, 300, 1_000, 10_000), (1, 100, 10_000)):
             for name, values in streams.items():
-                result = load.race(values, N, k, s, able(k, s), rows=bench.pick(20_000, 10_000))
+                rows = bench.pick(N, 10_000)  # all that happens in the life of a window
+                result = load.race(values, N, k, s, able(k, s), rows=rows)
                 chosen = load.default_of(N, k, s)
                 fastest = min(result, key=lambda one, result=result: load.ns(result, one))
                 share = load.times_of(result, fastest, chosen)  # 1: as fast as the fastest
