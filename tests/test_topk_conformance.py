@@ -158,6 +158,44 @@ def _check_long(algorithm: Any, scores: Any, length: int, k: int, every: int) ->
         assert np.array_equal(live.answer(length), np.sort(best)), (length, k, every, clock)
 
 
+SHAPES = (
+    lambda random, at: random.random(len(at)),
+    lambda random, at: random.integers(0, 6, len(at)) * 1.0,
+    lambda random, at: at + random.integers(0, 50, len(at)) * 3.0,
+    lambda random, at: random.integers(0, 50, len(at)) * 3.0 - at,
+    lambda random, at: np.sin(at / 300),
+    lambda random, at: np.where(random.random(len(at)) < 0.01, np.inf, -4.0 * (at % 997 < 30)),
+)
+
+
+@pytest.mark.skipif(not JIT, reason="too slow without compiled kernels")
+@every_algorithm
+@pytest.mark.parametrize("seed", range(24))
+def test_long_streams_of_any_shape(algorithm: Any, seed: int) -> None:
+    """Slides, gaps, leaps of the clock and batches as they come, answers against sorting."""
+    random = np.random.default_rng(seed)
+    every, k = int(random.choice([1, 2, 7, 30, 600])), int(random.choice([1, 2, 5, 17, 60]))
+    length = every * int(random.integers(1, max(2, 3_000 // every) + 1))
+    at = np.arange(length + 4_000)
+    scores = SHAPES[seed % len(SHAPES)](random, at)
+    labels = np.cumsum(random.integers(0, 4, len(at))) + 1 if seed % 2 else at + 1
+    live, clock, done = algorithm(1, k, True, length, every), 0, 0
+    while done < len(at):
+        leap = int(random.choice([1, 1, 2, 5, 20, max(1, 3 * length // every)]))
+        start, clock = clock, clock + every * leap
+        stop = int(np.searchsorted(labels, clock, side="right"))
+        lent = scores[done:stop].reshape(-1, 1), at[done:stop] + 1, labels[done:stop]
+        if random.random() < 0.5:
+            live.each(*lent, np.arange(start + every, clock + 1, every))
+        else:
+            live.advance(clock)
+            live.push(*lent)
+        window = np.flatnonzero((labels <= clock) & (labels > clock - length))
+        best = window[np.lexsort((-window, scores[window]))[:k]]
+        assert np.array_equal(live.answer(length), np.sort(best) + 1), (every, k, length, clock)
+        done = stop
+
+
 # --------------------------------------------------------------------------------------
 # What an algorithm cannot do it refuses
 

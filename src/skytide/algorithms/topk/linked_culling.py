@@ -30,9 +30,9 @@ from skytide.structures.search import (
 )
 from skytide.structures.sorted_blocks import best_score, replace_by_better
 
-MANY, ENOUGH = 8, 512
-"""Of MANY times k rows that end together, and of ENOUGH, it pays to look for the k best whatever the
-scores do."""
+FEW, SOME, MANY = 512, 4096, 8
+"""Of rows that end together it pays to look for the k best whatever the scores do, if they are MANY
+times k and SOME at least, or FEW at least and four times as many times k."""
 PROBES = 16
 
 
@@ -59,7 +59,7 @@ def bars_of_slide(s: Linked, scores: Floats, row: int, stop: int) -> tuple[float
         return np.inf, np.inf
     bar = bar_of_ends(scores, row, stop, k)
     early, guess = early_bar(scores, stop, k, bar), s.bars[GUESS]
-    if stop - row >= max(MANY * k, ENOUGH):
+    if stop - row >= max(FEW, MANY * k, min(4 * MANY * k, SOME)):
         if guess < early and count_up_to(scores, row, stop, guess) >= k:
             return guess, guess
         return bar, early

@@ -242,7 +242,7 @@ def go_by_slides(
             if waits == 0:
                 bar, early = bars_of_slide(s, scores, row, stop)
             if bar == np.inf:
-                waits = 3 if waits == 0 else waits - 1
+                waits = 7 if waits == 0 else waits - 1
             row = take_best(s, scores, positions, labels, row, stop, bar, early)
         if need != 0:
             break
