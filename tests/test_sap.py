@@ -531,3 +531,28 @@ def test_a_threshold_that_was_guessed_wrong_costs_no_answer(algorithm: Any) -> N
         assert says(live.answer(40)) == stream.answer(seen, clock, 40)
         start = seen
     assert says(live.answer(40)) == [21, 22, 23]
+
+
+@every_variant
+@pytest.mark.parametrize("each", [False, True])
+@pytest.mark.parametrize("clock", [97, 102, 104, 105])
+@pytest.mark.kernels
+def test_a_guess_ends_with_its_unit(algorithm: Any, clock: int, each: bool) -> None:
+    """Of rows 17 to 25, a unit, those that reach the τ of the unit before go first; then there is no
+    unit coming in whose other rows might be wanted."""
+    labels = [*range(1, 26), clock + 1, clock + 2]
+    scores = [0.0] * 20 + [1.0] * 5 + [0.5, 2.0]
+    stops = [(20, 20), (25, 25), (25, clock), (26, clock + 1), (27, clock + 2)]
+    stream = Ranked(scores, labels, stops, 4, 80, 1)
+    live, start = opened(algorithm, stream), 0
+    for seen, now in stream.stops:
+        rows = range(start, seen)
+        if each:
+            live.each(*stream.arrays(rows), np.array([now]))
+        else:
+            live.advance(now)
+            live.check()
+            push(live, stream, rows)
+        assert says(live.answer(80)) == stream.answer(seen, now, 80)
+        live.check()
+        start = seen

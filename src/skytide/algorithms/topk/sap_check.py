@@ -20,6 +20,7 @@ from skytide.algorithms.topk.sap_state import (
     ENHANCED,
     EVERY,
     FRONT,
+    INHERITED,
     INSTALLED,
     KIND,
     LEAVING,
@@ -136,6 +137,7 @@ def check_candidates(s: Sap) -> None:
 def check_unit(s: Sap) -> None:
     """All rows of the unit coming in that reach τ are collected (of long slides only the k best)."""
     n = s.n
+    assert n[OPEN] or not (n[INHERITED] or n[BEST] or n[REST] or n[RISEN])
     inside = collected(s, "best") + collected(s, "rest")
     assert len(inside) == len(set(inside)) < s.asked[LIMIT]
     unit = n[UNIT] % len(s.units.first)

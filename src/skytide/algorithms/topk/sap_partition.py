@@ -164,6 +164,7 @@ def close_unit(s: Sap) -> int:
     _join(s, at)
     _merge(s, gathered)
     n[BEST], n[REST], n[RISEN], n[OUT], n[OPEN] = 0, 0, 0, 0, 0
+    n[INHERITED] = 0  # R may want rows before the next unit opens: there is none to collect more of
     n[UNIT] += 1
     n[TOTAL] += n[SEEN]
     if s.asked[LENGTH] == 0:
