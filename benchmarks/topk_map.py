@@ -40,7 +40,7 @@ def explore(bench, streams):
         for s in bench.pick((1, 10, 100, 300, 1_000, 10_000), (1, 100, 10_000)):
             for name, values in streams.items():
                 rows = bench.pick(N, 10_000)  # all that happens in the life of a window
-                result = load.race(values, N, k, s, able(k, s), rows=rows)
+                result = load.race(values, N, k, s, able(k, s), rows=rows, rounds=bench.pick(7, 3))
                 chosen = load.default_of(N, k, s)
                 fastest = min(result, key=lambda one, result=result: load.ns(result, one))
                 share = load.times_of(result, fastest, chosen)  # 1: as fast as the fastest

