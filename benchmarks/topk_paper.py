@@ -38,7 +38,7 @@ def measure(streams, points, names, rows):
     runs = []
     for stream, values in streams.items():
         for what, value, n, k, s in points:
-            result = load.race(values, n, k, s, names, rows=rows)
+            result = load.race(values, n, k, s, names, rows=max(rows, 10 * s))
             where = {"stream": stream, "vary": what, "value": value, "n": n, "k": k, "s": s}
             runs.append(where | {"of": result})
     return runs

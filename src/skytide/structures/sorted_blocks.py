@@ -42,10 +42,8 @@ class SortedBlocks(NamedTuple):
 def empty_blocks(rows: int) -> SortedBlocks:
     """An empty set with room for so many rows.
 
-    >>> blocks = empty_blocks(100)
-    >>> push_best(blocks, 0.5, 7)
-    >>> worst_score(blocks), worst_position(blocks), count(blocks)
-    (0.5, 7, 1)
+    >>> empty_blocks(100).scores.shape
+    (15, 16)
     """
     width = WIDE if rows > 4 * WIDE else NARROW
     blocks = 2 * rows // width + 3

@@ -24,8 +24,8 @@ def admitted(scores: Floats, k: int, sign: int = 1) -> Ints:
     Smaller is better, with ``sign`` -1 greater, and of equal scores the later.  Nothing at all is
     admitted if any score is NaN.  O(m + a) expected for m scores of which a are admitted.
 
-    >>> admitted(np.array([1.0, 3.0, 2.0, 2.0, 4.0, 5.0]), k=1)
-    array([0, 3, 4, 5])
+    >>> admitted(np.array([1.0, 3.0, 2.0, 2.0]), k=1)
+    array([0, 3])
     """
     if k >= len(scores):
         return np.arange(0 if np.isnan(scores).any() else len(scores))
@@ -34,8 +34,11 @@ def admitted(scores: Floats, k: int, sign: int = 1) -> Ints:
 
 @kernel
 def admit(scores: Floats, sign: float, best: Floats, k: int) -> Ints:
-    """``admitted``; ``best`` has room for more than k scores, and gives the bar whenever it is full."""
-    size, free, filled = best.shape[0], scores.shape[0], 0
+    """``admitted``; ``best`` has room for more than k scores, and gives the bar whenever it is full.
+
+    The first bar comes from the first k.
+    """
+    size, free, filled = k, scores.shape[0], 0
     out = np.empty(free, np.int64)
     row, bar, known = free - 1, np.inf, False
     while row >= 0:
@@ -47,7 +50,8 @@ def admit(scores: Floats, sign: float, best: Floats, k: int) -> Ints:
         best[filled] = score
         filled += 1
         if filled == size:
-            bar, filled, known = kth_best(best, size, k), k, True
+            bar, filled, known = kth_best(best, filled, k), k, True
+            size = best.shape[0]
         row = last_under(scores, row, 0, bar, sign) if known else row - 1
     return out[free:].copy()
 
