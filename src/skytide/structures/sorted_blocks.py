@@ -58,12 +58,6 @@ def empty_blocks(rows: int) -> SortedBlocks:
     )
 
 
-@inlined
-def count(blocks: SortedBlocks) -> int:
-    """How many rows there are."""
-    return blocks.sizes[ROWS]
-
-
 @part
 def clear(blocks: SortedBlocks) -> None:
     """Forget all rows.  O(blocks)."""
