@@ -64,7 +64,7 @@ from skytide.kernel import inlined, part
 from skytide.structures import scored
 from skytide.structures.blocks import Floats, Ints
 from skytide.structures.scored import better
-from skytide.structures.search import count_up_to, first_up_to
+from skytide.structures.search import count_up_to, first_up_to, greatest
 
 SAMPLED = 12
 """How many of the best rows of a sample are wanted."""
@@ -186,7 +186,7 @@ def look_ahead(s: Sap, scores: Floats, start: int, stop: int) -> None:
     k = s.asked[K]
     if stop - start < 2 * k:
         return
-    bar = min(_worst_of(scores, start, start + k), _worst_of(scores, stop - k, stop))
+    bar = min(greatest(scores, start, start + k), greatest(scores, stop - k, stop))
     if s.n[SPOTTED] == 0:
         bar = _tighter(s, scores, start, stop, bar, s.tau[GUESS])
         if stop - start >= 4 * s.asked[ZETA]:
@@ -218,15 +218,6 @@ def _sampled(s: Sap, scores: Floats, start: int, stop: int) -> float:
                 at -= 1
             best[at] = scores[row]
     return best[found - 1]
-
-
-@inlined
-def _worst_of(scores: Floats, start: int, stop: int) -> float:
-    """The greatest of these scores."""
-    worst_one = scores[start]
-    for row in range(start + 1, stop):
-        worst_one = max(worst_one, scores[row])
-    return worst_one
 
 
 @part
